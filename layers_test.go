@@ -52,7 +52,7 @@ var layers = []struct {
 	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys " +
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
 		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/topk", layer{lines: 456, kB: 13}},
+	{"internal/topk", layer{lines: 383, kB: 11}},
 	{"internal/usage", layer{lines: 590, kB: 16}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
 	{"internal/adminapi", layer{lines: 484, kB: 16, own: "algorithms internal/advice internal/outcome"}},
@@ -63,8 +63,8 @@ var layers = []struct {
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
-	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
-	{"internal/option", layer{lines: 653, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
+	{"internal/logging", layer{lines: 14, kB: 2, caddy: true}},
+	{"internal/option", layer{lines: 654, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
 	{"internal/request/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 306, kB: 9, own: "internal/advice internal/outcome internal/topk"}},
@@ -74,51 +74,56 @@ var layers = []struct {
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 265, kB: 7, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/request/key " +
-		"internal/option internal/placeholder internal/stats internal/writers"}},
-	{"internal/pool", layer{lines: 453, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/option " +
+		"internal/placeholder internal/request/key internal/stats internal/writers"}},
+	{"internal/pool", layer{lines: 408, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
 	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
 	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/request/body", layer{lines: 200, kB: 6, caddy: true}},
-	{"internal/request/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/request/body internal/clientip internal/duration internal/request/key " +
-		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
-	{"backend", layer{lines: 159, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/operate/doctor", layer{lines: 547, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+	{"internal/request/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
+		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
+	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
+	{"internal/operate/doctor", layer{lines: 506, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
 	{"internal/operate/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/request/routes", layer{lines: 107, kB: 3, caddy: true}},
-	{"internal/request/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
-		"internal/usage internal/writers internal/request/zone store"}},
-	{"internal/request/limiter", layer{lines: 845, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
-		"internal/request/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/request/zone store"}},
-	{"internal/lab/walk", layer{lines: 472, kB: 17, caddy: true, own: "internal/adminapi"}},
-	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
-		"internal/lab/walk internal/request/late internal/request/limiter internal/outcome internal/placeholder internal/pool internal/request/zone memorystore store"}},
-	{"internal/lab/offline", layer{lines: 168, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
-	{"internal/lab/replay/engine", layer{lines: 1752, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
-		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/request/late internal/request/limiter internal/outcome internal/placeholder " +
-		"internal/lab/replay internal/lab/replay/logs internal/say internal/stats internal/request/zone memorystore"}},
-	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
-		"internal/lab/replay internal/lab/replay/engine internal/request/zone"}},
+	{"internal/request/late", layer{lines: 546, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
+		"internal/request/zone internal/stats internal/usage internal/writers store"}},
+	{"internal/request/limiter", layer{lines: 796, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
+		"internal/hangup internal/outcome internal/placeholder internal/pool internal/request/late internal/request/zone internal/stats internal/throttle " +
+		"internal/turns store"}},
+	{"internal/lab/walk", layer{lines: 415, kB: 15, caddy: true, own: "internal/adminapi"}},
+	{"internal/lab/trial", layer{lines: 368, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
+		"internal/lab/walk internal/outcome internal/placeholder internal/pool internal/request/late internal/request/limiter internal/request/zone " +
+		"memorystore store"}},
+	{"internal/lab/offline", layer{lines: 169, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
+	{"internal/lab/replay/engine", layer{lines: 1627, kB: 52, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+		"internal/clock internal/lab/offline internal/lab/replay internal/lab/replay/logs internal/lab/trial internal/lab/walk internal/outcome " +
+		"internal/placeholder internal/request/late internal/request/limiter internal/request/zone internal/say internal/stats memorystore"}},
+	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/replay " +
+		"internal/lab/replay/engine internal/lab/trial internal/request/zone"}},
 	{"internal/operate/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
-	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/operate/shell"}},
-	{"internal/operate/admin", layer{lines: 2939, kB: 98, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
-		"internal/operate/doctor internal/duration internal/feed internal/operate/fleet internal/request/key internal/lab/compare internal/lab/trial internal/lab/walk " +
-		"internal/request/limiter internal/logging internal/outcome internal/operate/page internal/pool internal/stats internal/suggest internal/topk internal/operate/why " +
-		"internal/request/zone store"}},
-	{"internal/lab/cases", layer{lines: 1196, kB: 39, caddy: true, own: "algorithms config internal/operate/admin internal/adminapi internal/clock " +
-		"internal/duration internal/lab/offline internal/lab/trial internal/lab/walk internal/request/limiter internal/option internal/outcome internal/pool " +
-		"internal/say internal/suggest internal/request/zone store"}},
-	{"internal/operate/cli", layer{lines: 2380, kB: 76, caddy: true, own: "internal/operate/admin internal/adminapi internal/duration internal/lab/cases " +
-		"internal/lab/compare internal/lab/offline internal/outcome internal/lab/replay internal/lab/replay/engine internal/say internal/operate/shell internal/operate/why"}},
-	{"internal/request/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/request/limiter internal/logging internal/outcome internal/request/zone"}},
-	{"internal/request/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/request/late internal/request/limiter internal/outcome internal/placeholder " +
-		"internal/request/routes internal/writers internal/request/zone"}},
-	{".", layer{lines: 879, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/operate/admin internal/advice internal/operate/cli internal/clientip " +
-		"internal/duration internal/events internal/hangup internal/request/key internal/lab/trial internal/request/limiter internal/logging internal/option " +
-		"internal/placeholder internal/pool internal/request/report internal/request/respond internal/request/routes internal/stats internal/request/zone memorystore store"}},
+	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/operate/shell internal/outcome"}},
+	{"internal/operate/admin", layer{lines: 2679, kB: 91, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip " +
+		"internal/clock internal/duration internal/feed internal/lab/compare internal/lab/trial internal/lab/walk internal/logging internal/operate/doctor " +
+		"internal/operate/fleet internal/operate/page internal/operate/why internal/outcome internal/pool internal/request/key internal/request/limiter " +
+		"internal/request/zone internal/stats internal/suggest internal/topk store"}},
+	{"internal/lab/cases", layer{lines: 1132, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
+		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/admin internal/option internal/outcome internal/pool " +
+		"internal/request/limiter internal/request/zone internal/say internal/suggest store"}},
+	{"internal/operate/cli", layer{lines: 2216, kB: 71, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
+		"internal/lab/offline internal/lab/replay internal/lab/replay/engine internal/operate/admin internal/operate/shell internal/operate/why " +
+		"internal/outcome internal/say"}},
+	{"internal/request/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/logging internal/outcome " +
+		"internal/request/limiter internal/request/zone"}},
+	{"internal/request/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/outcome internal/placeholder internal/request/late " +
+		"internal/request/limiter internal/request/routes internal/request/zone internal/writers"}},
+	{".", layer{lines: 817, kB: 32, caddy: true, own: "adaptive algorithms backend config internal/advice internal/clientip internal/events " +
+		"internal/hangup internal/lab/trial internal/operate/admin internal/operate/cli internal/option internal/placeholder internal/pool " +
+		"internal/request/key internal/request/limiter internal/request/report internal/request/respond internal/request/routes internal/request/zone " +
+		"internal/stats memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
@@ -138,14 +143,14 @@ var layers = []struct {
 	{"internal/testing/samplelog/write", layer{lines: 23, kB: 1, own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{lines: 722, kB: 22, own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{lines: 348, kB: 10, own: "algorithms"}},
-	{"internal/testing/linear", layer{lines: 843, kB: 24, own: "algorithms internal/testing/patient store"}},
+	{"internal/testing/linear", layer{lines: 845, kB: 24, own: "algorithms internal/testing/patient store"}},
 	{"internal/testing/picture/recording", layer{lines: 100, kB: 3}},
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/reference", layer{lines: 293, kB: 10, caddy: true, own: "internal/option"}},
-	{"internal/testing/world", layer{lines: 4421, kB: 140, caddy: true, own: "algorithms config internal/clock internal/heap internal/request/limiter " +
-		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/request/zone redisstore store"}},
+	{"internal/testing/world", layer{lines: 3884, kB: 124, caddy: true, own: "algorithms config internal/clock internal/heap internal/outcome " +
+		"internal/pool internal/request/limiter internal/request/zone internal/testing/model internal/testing/simredis redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
-	{"store/storetest", layer{lines: 1425, kB: 53, own: "algorithms internal/testing/patient store"}},
+	{"store/storetest", layer{lines: 1005, kB: 37, own: "algorithms internal/testing/linear internal/testing/patient store"}},
 
 	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},

@@ -196,7 +196,7 @@ const adaptiveLimits = `
 // TestNothingOutlivesConfig: nothing that a config has made is left when the config is gone, however it ends.
 func TestNothingOutlivesConfig(t *testing.T) {
 	redisServer := redistest.Start(t)
-	redis := "store redis {\naddress " + redisServer.Addr() + "\nrequire\ntimeout 10s\n}\n"
+	redis := "store redis {\naddress " + redisServer.Addr() + "\ntimeout 10s\n}\n"
 	one := func(path, store string) string {
 		return "route /" + path + " {\nrate_limit {\n" + store + "zone " + path + " {\nkey {client_ip}\nrate 1000000/1h\noverrides\n}\n}\nrespond ok\n}\n"
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestReloadsLeaveHeapFlat: no object is left of a config. It finds what [TestNothingOutlivesConfig] does not look at.
 func TestReloadsLeaveHeapFlat(t *testing.T) {
-	redis := "store redis {\naddress " + redistest.Start(t).Addr() + "\nrequire\ntimeout 10s\n}\n"
+	redis := "store redis {\naddress " + redistest.Start(t).Addr() + "\ntimeout 10s\n}\n"
 	site := mostOptions + adaptiveLimits + "\nroute /redis {\nrate_limit {\n" + redis + "zone shared {\nrate 10/1h\noverrides\n}\n}\n}"
 	address := caddytest.FreeAddress(t)
 	objects := func(reloads int) int64 {

@@ -39,7 +39,7 @@ var Removed = map[string]string{
 	"reject":                     "default reject 403",
 	"repeated_values":            "nothing: a request with different values for a key or plan is refused with 400, in every zone",
 	"repeated_values_status":     "nothing: the status is 400",
-	"require":                    "nothing: until Redis answers, on_store_error decides, and the log says that it does not",
+	"require":                    "nothing: on_store_error decides until Redis answers, and the log says that it does not",
 	"reserve":                    "two zones of concurrency with the same key, one of all slots and one of fewer for the unimportant requests",
 	"unreadable_status":          "nothing: the status is 413, 415 or 400",
 	"usage":                      "sum the access log, or the metrics of the zone",
