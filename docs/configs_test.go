@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -67,5 +69,87 @@ func TestConfigsAreFormatted(t *testing.T) {
 	}
 	for _, file := range append(files, "examples/compose/Caddyfile") {
 		formatted(file, read(t, file))
+	}
+}
+
+// TestExampleConfigs loads the config of each example.
+func TestExampleConfigs(t *testing.T) {
+	var configMap struct {
+		Data map[string]string
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "examples/kubernetes/configmap.yaml")), &configMap); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"compose":    read(t, "examples/compose/Caddyfile"),
+		"systemd":    read(t, "examples/systemd/Caddyfile"),
+		"kubernetes": configMap.Data["Caddyfile"],
+	} {
+		for _, variable := range regexp.MustCompile(`\{env\.(\w+)\}`).FindAllStringSubmatch(text, -1) {
+			t.Setenv(variable[1], "redis.internal")
+		}
+		config, warnings, err := caddytest.Adapt(text)
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v %v", name, err, warnings)
+		} else if got := caddytest.ValidateJSON(t, config); got != "ok" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestExampleVariables: each variable of an example's config is set where the example is started.
+func TestExampleVariables(t *testing.T) {
+	for config, sets := range map[string]string{
+		"examples/compose/Caddyfile":         "examples/compose/compose.yaml",
+		"examples/systemd/Caddyfile":         "examples/systemd/caddy.env",
+		"examples/kubernetes/configmap.yaml": "examples/kubernetes/deployment.yaml",
+	} {
+		variables := regexp.MustCompile(`\{env\.(\w+)\}`).FindAllStringSubmatch(read(t, config), -1)
+		if len(variables) < 2 {
+			t.Errorf("%s has only %d variables", config, len(variables))
+		}
+		for _, variable := range variables {
+			if !strings.Contains(read(t, sets), variable[1]) {
+				t.Errorf("%s does not set %s", sets, variable[1])
+			}
+		}
+	}
+}
+
+// TestDeployedRights: the Redis of the containers grants the rights that docs/redis.md lists.
+func TestDeployedRights(t *testing.T) {
+	_, rights, _ := strings.Cut(read(t, "examples/compose/redis.conf"), "\n# limiter ")
+	if rights == "" || !strings.Contains(read(t, "docs/redis.md"), "\nuser limiter on >password "+rights) {
+		t.Errorf("docs/redis.md does not have these rights: %q", rights)
+	}
+	for _, more := range []string{"With `+info`, ", "With `+scan`, "} {
+		if !strings.Contains(read(t, "docs/redis.md"), more) || !strings.Contains(read(t, "examples/compose/redis.conf"), strings.Trim(more, "With`, ")) {
+			t.Errorf("docs/redis.md and the example do not both tell what comes %s", more)
+		}
+	}
+}
+
+// TestRemovedOptions: a config with an option that was removed says so, in the Caddyfile and in JSON.
+func TestRemovedOptions(t *testing.T) {
+	for name, instead := range option.Removed {
+		want := `"` + name + `" was removed: ` + instead + " (docs/compatibility.md#removed)"
+		if _, _, err := caddytest.Adapt(":80 {\nrate_limit {\nzone app {\nrate 1/1s\n" + name + " x\n}\n}\n}\n"); err == nil || !strings.Contains(err.Error(), "zone app: "+want) {
+			t.Errorf("Caddyfile: got %v, want %s", err, want)
+		}
+		_, err := caddytest.TryLoad(caddytest.Config(t), `{"rate_limits": {"app": {"max_events": 1, "window": "1s", "`+name+`": "x"}}}`)
+		if err == nil || !strings.Contains(err.Error(), `zone "app": `+want) {
+			t.Errorf("JSON: got %v, want %s", err, want)
+		}
+	}
+	of := `"answers" was removed: ` + option.Removed["answers"]
+	if _, _, err := caddytest.Adapt(":80 {\nrate_limit {\nanswers html\n}\n}\n"); err == nil || !strings.Contains(err.Error(), of) {
+		t.Errorf("in rate_limit: got %v", err)
+	}
+	if _, err := caddytest.TryLoad(caddytest.Config(t), `{"answers": ["html"]}`); err == nil || !strings.Contains(err.Error(), of) {
+		t.Errorf("in the JSON of rate_limit: got %v", err)
+	}
+	inCharge := ":80 {\nrate_limit {\nzone app {\nrate 1/1s\ncharge {\ncost_header X-Cost\n}\n}\n}\n}\n"
+	if _, _, err := caddytest.Adapt(inCharge); err == nil || !strings.Contains(err.Error(), `charge: "cost_header" was removed: `) {
+		t.Errorf("in the block of an option: got %v", err)
 	}
 }

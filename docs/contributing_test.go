@@ -3,6 +3,7 @@ package docs_test
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -53,5 +54,102 @@ func TestNamesOfTests(t *testing.T) {
 	}
 	if named < 50 {
 		t.Errorf("found only %d names of tests", named)
+	}
+}
+
+// TestReleaseScripts: the page of a release has the section of its version alone, and a version that has no
+// section is an error.
+func TestReleaseScripts(t *testing.T) {
+	run := func(args ...string) (string, bool) {
+		output, err := exec.Command("bash", args...).CombinedOutput()
+		return string(output), err == nil
+	}
+	if notes, ok := run("scripts/changes.sh", "v0.1.0"); !ok || !strings.Contains(notes, "### Added\n") || strings.Contains(notes, "[0.1.0]") {
+		t.Errorf("the notes are %s", notes)
+	}
+	if output, ok := run("scripts/release.sh", "v999.0.0"); ok || !strings.Contains(output, `no changes in a section "## [999.0.0]"`) {
+		t.Errorf("a release without changes: %s", output)
+	}
+}
+
+// TestSupportedVersion: the version that SECURITY.md says gets fixes is the latest in CHANGELOG.md.
+func TestSupportedVersion(t *testing.T) {
+	latest := regexp.MustCompile(`(?m)^## \[(\d+\.\d+)\.`).FindStringSubmatch(read(t, "CHANGELOG.md"))
+	supported := regexp.MustCompile(`(?m)^\| (\S+), the latest \| yes \|$`).FindStringSubmatch(read(t, "SECURITY.md"))
+	if latest == nil || supported == nil || latest[1] != supported[1] {
+		t.Errorf("CHANGELOG.md has %v, and SECURITY.md supports %v", latest, supported)
+	}
+}
+
+// TestPackagers: packagers build with the flags of a release.
+func TestPackagers(t *testing.T) {
+	script := read(t, "scripts/release.sh")
+	_, section, _ := strings.Cut(read(t, "examples/README.md"), "## For packagers\n")
+	for _, what := range []string{"nobadger,nomysql,nopgx", "-trimpath -buildvcs=false", "-X github.com/caddyserver/caddy/v2.CustomVersion=caddyratelimit-", "CGO_ENABLED=0", "./cmd/caddy"} {
+		if !strings.Contains(section, what) {
+			t.Errorf("packagers do not read of %s", what)
+		}
+		if !strings.Contains(script, what) {
+			t.Errorf("release.sh does not have %s", what)
+		}
+	}
+}
+
+// TestMetricsOnThePage: docs/observability.md names each metric that the module exports, and no other.
+func TestMetricsOnThePage(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "docs/observability.md"), "\n## Metrics\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	named := make(map[string]bool)
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(section, -1) {
+		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			named["caddy_rate_limit_"+name[1]] = true
+		}
+	}
+	for metric := range metricLabels(t) {
+		if !named[metric] {
+			t.Errorf("the page does not name %s", metric)
+		}
+		delete(named, metric)
+	}
+	for name := range named {
+		t.Errorf("the page names %s, which does not exist", name)
+	}
+}
+
+// TestCompiledSystems: docs/compatibility.md names the systems for which make compiles.
+func TestCompiledSystems(t *testing.T) {
+	_, systems, _ := strings.Cut(read(t, "docs/compatibility.md"), "\n| Systems | ")
+	systems, _, _ = strings.Cut(systems, "\n")
+	found := regexp.MustCompile(`(?m)^(?:MORE_)?PLATFORMS \?= (.*)$`).FindAllStringSubmatch(read(t, "Makefile"), -1)
+	if len(found) != 2 {
+		t.Fatal(found)
+	}
+	for _, list := range found {
+		for _, name := range strings.Fields(list[1]) {
+			if !strings.Contains(systems, name) {
+				t.Errorf("the page does not name %s", name)
+			}
+		}
+	}
+}
+
+// TestUnreleased: the pages agree whether there is a release.
+func TestUnreleased(t *testing.T) {
+	unreleased := strings.Contains(read(t, "CHANGELOG.md"), "\n## [0.1.0] - not released yet\n")
+	for page, says := range map[string]string{
+		"README.md":          "There is no release yet",
+		"SECURITY.md":        "| yes, until 0.1 is released |",
+		"examples/README.md": "There is no release yet",
+	} {
+		if strings.Contains(read(t, page), says) != unreleased {
+			t.Errorf("CHANGELOG.md and %s differ: %q", page, says)
+		}
+	}
+}
+
+// TestFirstTests: the README names the tests that CI runs.
+func TestFirstTests(t *testing.T) {
+	if !strings.Contains(read(t, ".ci/run"), "\nmake test\n") || !strings.Contains(read(t, "README.md"), "\n```sh\nmake test\n```\n") {
+		t.Error("README.md and .ci/run do not run the same tests")
 	}
 }
