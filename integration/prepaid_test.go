@@ -27,19 +27,12 @@ const holding = "key {header.User}\nlend 100ms\noverrides\n"
 var prepaidZones = map[string]string{
 	"spares":   "rate 100000/1000h",
 	"log":      "algorithm sliding_window_log 60/1000h",
-	"counter":  "algorithm sliding_window_counter 60/1000h",
 	"bucket":   "algorithm token_bucket 60/1000h",
-	"leaky":    "algorithm leaky_bucket 60/1000h",
 	"fixed":    "algorithm fixed_window 60/1000h",
 	"costs":    "algorithm fixed_window 200/1000h\ncost {header.Cost}",
-	"logcosts": "algorithm sliding_window_log 200/1000h\ncost {header.Cost}",
-	"nothing":  "algorithm token_bucket 40/1000h\ncost {header.Cost}",
-	"dry":      "algorithm fixed_window 20/1000h\nenforce 0",
 	"override": "algorithm fixed_window 100/1000h",
 	"banned":   "algorithm fixed_window 1000/1000h",
-	"earned":   "algorithm fixed_window 30/1000h\nban 1h after 5 refusals in 1h",
 	"reset":    "algorithm fixed_window 50/1000h",
-	"plans":    "algorithm fixed_window 20/1000h\nplan {header.Plan} {\nfree 20/1000h\npro 45/1000h\ndefault free\n}",
 	"late":     "algorithm fixed_window 300/1000h\ncharge {\nheader X-Tokens-Used\n}",
 	"refunds":  "algorithm fixed_window 40/1000h\ncharge {\nstatus 2xx\n}",
 }
@@ -50,11 +43,9 @@ func TestPrepaid(t *testing.T) {
 	p := &prepaid{T: t, upstream: harness.StartBackend(t, harness.AnswerAsAsked), client: harness.NewClient(t, ""), store: harness.SharedStore(t)}
 	p.fleet = harness.Three(t, p.config("40"))
 	tests := map[string]func(p *prepaid){
-		"spares": (*prepaid).spares,
-		"log":    exactly(60), "counter": exactly(60), "bucket": exactly(60), "leaky": exactly(60), "fixed": exactly(60),
-		"both": exactly(30), "costs": (*prepaid).costs, "logcosts": (*prepaid).costs, "nothing": (*prepaid).nothing,
-		"dry": (*prepaid).dry, "override": (*prepaid).override, "banned": (*prepaid).banned, "earned": (*prepaid).earned,
-		"reset": (*prepaid).reset, "plans": (*prepaid).plans, "late": (*prepaid).late, "refunds": (*prepaid).refunds,
+		"spares": (*prepaid).spares, "log": exactly(60), "bucket": exactly(60), "fixed": exactly(60), "both": exactly(30),
+		"costs": (*prepaid).costs, "override": (*prepaid).override, "banned": (*prepaid).banned, "reset": (*prepaid).reset,
+		"late": (*prepaid).late, "refunds": (*prepaid).refunds,
 	}
 	t.Run("zones", func(t *testing.T) {
 		for zone, test := range tests {
@@ -165,27 +156,6 @@ func (p *prepaid) costs() {
 	}
 }
 
-// nothing: requests that cost nothing pass, and charge nothing.
-func (p *prepaid) nothing() {
-	for range 20 {
-		p.send("Cost", "1")
-		p.send("Cost", "0")
-	}
-	p.rest(20)
-	if n := p.came(); n != 40 {
-		p.Errorf("%d of 40 came", n)
-	}
-}
-
-func (p *prepaid) dry() {
-	for range 60 {
-		p.send()
-	}
-	if n := p.came(); n != 60 {
-		p.Errorf("%d of 60 came in a dry run", n)
-	}
-}
-
 func (p *prepaid) override() {
 	for range 20 {
 		p.send()
@@ -210,23 +180,10 @@ func (p *prepaid) banned() {
 	p.until(p.came())
 }
 
-func (p *prepaid) earned() {
-	p.until(30)
-	var k struct{ Ban *struct{ By string } }
-	if p.fleet[1].Ask("/rate_limit/zones/earned/key?key=u", &k); k.Ban == nil || k.Ban.By != "refusals" {
-		p.Errorf("after many refusals: %+v", k.Ban)
-	}
-}
-
 func (p *prepaid) reset() {
 	p.until(50)
 	p.fleet[0].Must("DELETE", "/rate_limit/zones/reset/key?key=u", "")
 	p.until(100)
-}
-
-func (p *prepaid) plans() {
-	p.until(20, "Plan", "free")
-	p.until(65, "Plan", "pro", "User", "v")
 }
 
 // late: a request costs 1 before its response, and 5 in the end.
