@@ -1,5 +1,6 @@
 //go:build deep
 
+// Package costs_test tests costs that are known late: of responses, of bodies, and of tokens of language models.
 package costs_test
 
 import (
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // credentials is a complete body. What follows it on the connection is not part of it.
 const credentials = `{"user":"a"}`
@@ -45,7 +49,6 @@ func bodySite(store string) string {
 				algorithm fixed_window
 				events    3
 				window    year
-				cost      {header.X-Cost} 1
 				charge {
 					status 401 403
 				}
@@ -56,7 +59,6 @@ func bodySite(store string) string {
 				algorithm   fixed_window
 				events      15
 				window      year
-				cost        {header.X-Cost} 1
 				charge {
 					header X-Tokens-Used
 					broken_off 5
@@ -152,7 +154,7 @@ func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 		b := harness.StartBackend(t, login(worked))
 		s := harness.StartCaddy(t, bodySite(store), b.Variable())
 		defer b.Open("never")
-		for zone, z := range map[string]struct{ limit, costs, good int64 }{"status": {3, 1, 0}, "cost": {15, 5, 1}} {
+		for zone, z := range map[string]struct{ costs, good int64 }{"status": {1, 0}, "cost": {5, 1}} {
 			for _, c := range brokenBodies {
 				t.Run(zone+", "+c.name, func(t *testing.T) {
 					path := c.path + "/" + zone
@@ -162,7 +164,7 @@ func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 						if !works || status != http.StatusBadGateway && status != http.StatusRequestEntityTooLarge {
 							t.Fatalf("attempt %d: status %d, the upstream worked: %v", i+1, status, works)
 						}
-						awaitLeftAt(t, s, path, path, c.name, z.limit-(i+1)*z.costs)
+						s.AwaitUsed(path, zone, url.QueryEscape(c.name), (i+1)*z.costs)
 					}
 					// The server answers after it has read the body, so all of the body is sent
 					// at once.
@@ -175,9 +177,67 @@ func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 					if status, works := breakBody(t, s, worked, good, c.begins, "0\r\n\r\n"); !works || status != http.StatusOK {
 						t.Errorf("a good body: status %d, the upstream worked: %v", status, works)
 					}
-					awaitLeftAt(t, s, path, path, "good "+c.name, z.limit-z.good)
+					s.AwaitUsed(path, zone, url.QueryEscape("good "+c.name), z.good)
 				})
 			}
 		}
+	})
+}
+
+// lateSite has a limit of 100. Each request takes one, unless its response says 50, or is one that does not count.
+func lateSite(store string) string {
+	return harness.Caddyfile("", `
+		rate_limit {
+			zone late {
+				key         {header.X-Client}
+				algorithm   fixed_window
+				events      100
+				window      year
+				charge {
+					header X-Tokens-Used
+					status 200
+				}
+			}
+			`+store+`
+		}
+		reverse_proxy {$UPSTREAM}`)
+}
+
+// late answers when its gate opens.
+func late(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+	<-b.Gate(r.Header.Get("X-Gate"))
+	if used := r.Header.Get("X-Use"); used != "" {
+		w.Header().Set("X-Tokens-Used", used)
+	}
+	if r.Header.Get("X-Fail") != "" {
+		w.WriteHeader(http.StatusTeapot)
+	}
+}
+
+// TestLateChargesAfterReload: adjustments of requests that are in progress during a reload are
+// made.
+func TestLateChargesAfterReload(t *testing.T) {
+	t.Parallel()
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, late)
+		config := lateSite(store)
+		s := harness.StartCaddy(t, config, b.Variable())
+		answers := make(chan int, 2)
+		for _, header := range [][]string{{"X-Use", "50"}, {"X-Fail", "1"}} {
+			go func() {
+				a, _ := harness.Send(harness.NewClient(t, ""), s.URL("/"), append(header, "X-Client", "me", "X-Gate", "reload")...)
+				answers <- a.Status
+			}()
+		}
+		b.AwaitInside(t, 2)
+		s.AwaitUsed("while both are under way", "late", "me", 2)
+		// The zone stays, and the handler does not.
+		other := strings.Replace(config, "rate_limit {", "rate_limit {\nstatus 420\n", 1)
+		s.MustLoad(other)
+		b.Open("reload")
+		if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
+			t.Fatalf("answers %d and %d", first, second)
+		}
+		s.AwaitUsed("when both are over", "late", "me", 50)
 	})
 }
