@@ -1,5 +1,6 @@
 //go:build deep
 
+// Package headers_test tests what responses tell clients, and clients and parsers of other people that read it.
 package headers_test
 
 import (
@@ -17,6 +18,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/examples/apiclient"
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // apiRequests are what each client sends, one after the other, and the statuses that it must return.
 var apiRequests = []struct {
