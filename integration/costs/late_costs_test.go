@@ -241,3 +241,29 @@ func TestLateChargesAfterReload(t *testing.T) {
 		s.AwaitUsed("when both are over", "late", "me", 50)
 	})
 }
+
+// TestSlowBody: a body that is looked at and does not come within ten seconds is refused, and costs nothing.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
+		rate_limit {
+			zone tokens {
+				algorithm fixed_window 100/1000h
+				cost      {http.rate_limit.json.max_tokens} 10
+			}
+		}
+		respond ok`))
+	conn, err := net.Dial("tcp", s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 18\r\n\r\n{\"max_tokens\"")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := s.Spent("tokens", "").Used; response.StatusCode != http.StatusRequestTimeout || used != 0 {
+		t.Errorf("status %d, and it has cost %d", response.StatusCode, used)
+	}
+}
