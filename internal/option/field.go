@@ -275,11 +275,9 @@ func word(v reflect.Value) (string, bool) {
 
 // number returns the number in a value.
 func number(v reflect.Value) (float64, bool) {
-	if v.CanAddr() {
-		if r, ok := v.Addr().Interface().(Ranged); ok {
-			n, known := r.Amount()
-			return float64(n), known
-		}
+	if r, ok := v.Addr().Interface().(Ranged); ok {
+		n, known := r.Amount()
+		return float64(n), known
 	}
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:
