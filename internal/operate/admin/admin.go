@@ -93,7 +93,7 @@ const subscription = "zone outcome rate " + keyParameters
 var adminRoutes = map[string]map[string]operation{
 	"zones":                {http.MethodGet: {showZones, "fleet zone"}},
 	"top":                  {http.MethodGet: {showTop, "fleet zone by n"}},
-	"networks":             {http.MethodGet: {showNetworks, "zone"}},
+	"networks":             {http.MethodGet: {showNetworks, "zone n"}},
 	"overrides":            {http.MethodGet: {showOverrides, "zone n"}},
 	"zones/*/key":          {http.MethodGet: {showKey, keyParameters}, http.MethodDelete: {resetKey, keyParameters}},
 	"zones/*/key/override": {http.MethodPut: {setOverride, keyParameters}, http.MethodDelete: {clearOverride, keyParameters}},

@@ -36,25 +36,25 @@ func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 
 // showNetworks shows the networks with the most requests, of zones with addresses in their keys.
 func showNetworks(c *adminCall) (any, error) {
-	if c.zone != nil && !c.zone.hasNetworks() {
+	zones := slices.DeleteFunc(c.zones(), func(z *runningZone) bool { return !z.Template.HasAddress })
+	if c.zone != nil && len(zones) == 0 {
 		return nil, adminError(badRequest, "the keys of zone %q have no address: it has no networks", c.zone.Name)
 	}
-	zones := slices.DeleteFunc(c.zones(), func(z *runningZone) bool { return !z.hasNetworks() })
-	return each(zones, (*runningZone).countNetworks), nil
+	n, err := c.intParameter("n", 20, 1, 1000)
+	return each(zones, func(z *runningZone) adminapi.Top { return z.countNetworks(int(n)) }), err
 }
-
-// hasNetworks reports whether the keys of the zone have an address.
-func (z *runningZone) hasNetworks() bool { return z.Template.HasAddress }
 
 // share is the part of all requests from which on a network is listed.
 const share = 0.01
 
-// countNetworks returns the networks that the zone has counted. It begins to count them, if that is not done yet.
-func (z *runningZone) countNetworks() adminapi.Networks {
-	top, requests, since := z.Stats.Networks.Look(z.Template.Address).Top(share)
-	answer := adminapi.Networks{Zone: z.Name, Since: since, Requests: requests, Networks: make([]adminapi.NetworkCount, len(top))}
-	for i, n := range top {
-		answer.Networks[i] = adminapi.NetworkCount{Network: n.Network.String(), Requests: n.Requests.AtLeast, Refused: n.Refused}
+// countNetworks returns up to n networks that the zone has counted. It begins to count them, if that is not done yet. They have
+// at least that share of all requests, without those of networks within them that are listed, too. All such networks are listed, but
+// for those within a listed one all over which its requests are spread, and those with less than ten requests.
+func (z *runningZone) countNetworks(n int) adminapi.Top {
+	top, _, since := z.Stats.Networks.Look(z.Template.Address).Top(share)
+	answer := adminapi.Top{Zone: z.Name, Since: since, Keys: []adminapi.KeyCount{}}
+	for _, of := range top[:min(n, len(top))] {
+		answer.Keys = append(answer.Keys, adminapi.KeyCount{KeyText: adminapi.KeyText{Key: of.Network.String()}, Requests: of.Requests.AtLeast, Refused: of.Refused})
 	}
 	return answer
 }

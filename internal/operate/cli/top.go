@@ -20,29 +20,33 @@ func topCommand(cmd *cobra.Command) {
 	networks := cmd.Flags().Bool("networks", false, "List networks instead of keys, while somebody looks")
 	cmd.MarkFlagsMutuallyExclusive("refused", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
-	asks(cmd, func(c *instance, args []string) error {
-		if *networks {
+	asks(cmd, func(c *instance, zone []string) error {
+		query := url.Values{"zone": zone, "n": {strconv.Itoa(*n)}}
+		switch {
+		case *networks:
 			c.ofFleet = false // each instance counts them for itself
-			return c.topNetworks(args, *n)
+			return c.top("networks", query, *n, "NETWORK", noNetworks)
+		case *refused:
+			query.Set("by", "refused")
+			return c.top("top", query, *n, "KEY", noRefused)
 		}
-		return c.top(args, *refused, *n)
+		return c.top("top", query, *n, "KEY", noKeys)
 	})
 }
 
-// What would fill a list of keys, and one of refused keys.
+// What would fill a list of networks, one of keys, and one of refused keys.
 const (
+	noNetworks = "There are no networks: no zone has an address in its key, none has 1 % of the requests, or counting has just begun: ask again in a minute."
+
 	noKeys    = "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request."
 	noRefused = "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed."
 )
 
-// top prints the most frequent keys of a zone, or of all zones.
-func (c *instance) top(zone []string, refused bool, n int) error {
-	by, none := "requests", noKeys
-	if refused {
-		by, none = "refused", noRefused
-	}
+// top prints the most frequent keys or networks of a zone, or of all zones.
+func (c *instance) top(path string, query url.Values, n int, column, none string) error {
+	refused := query.Has("by")
 	var lists []adminapi.Top
-	if done, err := c.ask("top", url.Values{"zone": zone, "n": {strconv.Itoa(n)}, "by": {by}}, &lists); done || err != nil {
+	if done, err := c.ask(path, query, &lists); done || err != nil {
 		return err
 	}
 	type key struct {
@@ -65,7 +69,7 @@ func (c *instance) top(zone []string, refused bool, n int) error {
 		return nil
 	}
 	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(b.Count(refused), a.Count(refused)) })
-	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "KEY"}}
+	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", column}}
 	for _, k := range keys[:min(n, len(keys))] {
 		no := formatCount(k.Refused)
 		if k.DryRun && k.Refused > 0 {
@@ -88,33 +92,3 @@ func showPlan(name string) string {
 }
 
 func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
-
-// topNetworks prints the networks with the most requests, of a zone or of all zones.
-func (c *instance) topNetworks(zone []string, n int) error {
-	var lists []adminapi.Networks
-	if done, err := c.ask("networks", url.Values{"zone": zone}, &lists); done || err != nil {
-		return err
-	}
-	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "NETWORK"}}
-	since := time.Now()
-	for _, list := range lists {
-		if list.Since.Before(since) {
-			since = list.Since
-		}
-		for _, net := range list.Networks[:min(n, len(list.Networks))] {
-			rows = append(rows, []string{
-				shell.Word(list.Zone), formatCount(net.Requests), formatCount(net.Refused), net.Network,
-			})
-		}
-	}
-	switch {
-	case len(lists) == 0:
-		fmt.Fprintln(c.out, "No zone has an address in its key.")
-	case len(rows) == 1:
-		fmt.Fprintln(c.out, "No network has 1 % of the requests, or counting has just begun: ask again in a minute.")
-	default:
-		c.table(rows)
-		fmt.Fprintf(c.out, "\nCounted by this instance since %s.\n", since.Local().Format(time.TimeOnly))
-	}
-	return nil
-}
