@@ -20,6 +20,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -139,8 +140,7 @@ type engine struct {
 	unknown  *unknown
 	decided  func(w *way) // is called when a request is decided; may be nil
 
-	kept  int // keys in the store after the last sweep
-	since int // requests since the last sweep
+	since int // requests since the beginning
 }
 
 func (s *setup) newEngine(try *attempt) (*engine, error) {
@@ -183,7 +183,8 @@ func (e *engine) own(z *zone.Zone) (*zone.Zone, error) {
 
 // read reads the logs, and has engines replay all requests. Those of a group share the walk of a request.
 func read(o *replay.Options, groups ...[]*engine) (*merged, error) {
-	m, err := openAll(o)
+	responses := slices.ContainsFunc(groups, func(engines []*engine) bool { return engines[0].needs.responses })
+	m, err := openAll(o, logs.Options{Format: o.Format, LogFormat: o.LogFormat, Requests: !responses})
 	if err != nil {
 		return nil, err
 	}
@@ -238,10 +239,12 @@ func request(next *held, engines []*engine) {
 	}
 }
 
-// maintain sweeps the store, which does not do so by itself on a clock of its own, once there is much to sweep.
+// sweepEvery is after how many requests the store is swept, which does not do so by itself on a clock of its own.
+const sweepEvery = 1 << 15
+
+// maintain sweeps the store now and then.
 func (e *engine) maintain() {
-	if e.since++; e.since >= max(4096, e.kept/2) {
+	if e.since++; e.since%sweepEvery == 0 {
 		e.store.Sweep()
-		e.kept, e.since = e.store.Keys(), 0
 	}
 }

@@ -15,11 +15,11 @@ import (
 
 // needs is what a config reads of requests and responses.
 type needs struct {
-	uses    []use
-	inner   bool     // error routes have limits
-	looks   []string // the zones whose refusals something outside of zones looks at, by a placeholder
-	stores  []string // other than memory
-	maxKeys int      // of the memory store
+	uses      []use
+	inner     bool     // error routes have limits
+	responses bool     // a charge reads their headers
+	looks     []string // the zones whose refusals something outside of zones looks at, by a placeholder
+	maxKeys   int      // of the memory store
 }
 
 // use is a part of requests or responses that is used in a place.
@@ -49,9 +49,7 @@ func needsOf(c *offline.Config) *needs {
 	n.walk(c.HTTP, use{})
 	for _, of := range c.Stores {
 		store, _ := of.(map[string]any)
-		if name, _ := store["backend"].(string); store != nil && name != "memory" && !slices.Contains(n.stores, name) {
-			n.stores = append(n.stores, name)
-		} else if most, ok := store["max_keys"].(float64); ok && most > 0 {
+		if most, ok := store["max_keys"].(float64); ok && most > 0 {
 			n.maxKeys = int(most)
 		}
 	}
@@ -92,6 +90,7 @@ func (n *needs) member(name string, value any, in use) {
 		}
 		return
 	case "charge":
+		n.responses = true
 		n.charge(fields, in)
 		return
 	case "header", "header_regexp":

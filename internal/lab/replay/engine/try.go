@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,8 +45,6 @@ func findAttempt(zones map[string]*zone.Zone, try *replay.Try) (*zone.Zone, erro
 		}
 	}
 	switch {
-	case len(zones) == 0:
-		return nil, errors.New("the config has no zones")
 	case len(found) == 0:
 		return nil, fmt.Errorf("no zone %q; the zones are %s", try.Zone, strings.Join(names, ", "))
 	case len(found) > 1:

@@ -88,9 +88,6 @@ func (u *unknown) all(e *engine, formats []*logs.Format) []string {
 		u.assumed(!f.Fractions, "fractions of a second", "requests of the same second come at its start, in the order of the log")
 	}
 	u.assumed(e.needs.inner, "which requests reached error routes", "assumed: only those that a limit refuses")
-	for _, store := range e.needs.stores {
-		u.assumed(true, "what store "+store+" had counted before", "the replay counts in memory, from zero")
-	}
 	for _, name := range slices.Sorted(maps.Keys(u.handlers)) {
 		u.assumed(true, "handler "+name, strings.TrimPrefix(u.handlers[name], "is not run; "))
 	}
