@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,25 +175,19 @@ func (f *faultFleet) suffer(t *testing.T, c *fault) {
 		}
 		return true
 	})
-	left := f.goroutines(t)
 	stop()
 	row.judge(t, f.loads, begun)
-	row.lasted = cured.Sub(begun)
 	row.check(t, c)
 	f.checkCount(t, c, row)
-	t.Logf("%s for %v: %d requests, %d without a decision; slowest %v, 99 %% within %v; back after %v; "+
-		"admitted %d (allow) and %d (deny) of %d; goroutines %v, then %v",
-		c.name, row.lasted.Round(time.Millisecond), row.requests, row.undecided, row.slowest.Round(10*time.Microsecond),
-		row.p99.Round(10*time.Microsecond), row.back.Round(time.Millisecond), row.admitted["allow"], row.admitted["deny"], faultLimit,
-		goroutines, left)
+	t.Logf("%s: %d requests, %d without a decision; slowest %v; back after %v; admitted %v of %d", c.name, row.requests, row.undecided, row.slowest,
+		row.back, row.admitted, faultLimit)
 }
 
 // faultRow has the figures of one fault.
 type faultRow struct {
 	key                 string
 	requests, undecided int
-	lasted              time.Duration
-	slowest, p99, back  time.Duration
+	slowest, back       time.Duration
 	admitted            map[string]int // by a decision
 	lost                map[string]int // without a decision; the store may have charged for them
 }
@@ -202,15 +195,15 @@ type faultRow struct {
 // judge looks at all answers. It measures those that came since the fault.
 func (row *faultRow) judge(t *testing.T, loads []*faultLoad, begun time.Time) {
 	t.Helper()
-	var during []sample
 	for _, l := range loads {
 		for _, s := range l.since(time.Time{}) {
 			row.requests++
 			row.note(t, l.policy, s)
 		}
-		during = append(during, l.since(begun)...)
+		for _, s := range l.since(begun) {
+			row.slowest = max(row.slowest, s.took)
+		}
 	}
-	row.slowest, row.p99 = slowness(during)
 }
 
 // note counts an answer, and fails the test if it should not exist.
@@ -278,16 +271,6 @@ func (f *faultFleet) checkLogs(t *testing.T, faults int) {
 			t.Errorf("%d lines for %d faults", gone, faults)
 		}
 	}
-}
-
-// slowness returns the longest time of a request, and the time below which 99 % of them stay.
-func slowness(samples []sample) (worst, p99 time.Duration) {
-	times := make([]time.Duration, len(samples))
-	for i, s := range samples {
-		times[i] = s.took
-	}
-	slices.Sort(times)
-	return times[len(times)-1], times[len(times)*99/100]
 }
 
 const (
