@@ -32,7 +32,7 @@ type Cluster struct {
 func StartCluster(t TB, masters, replicasEach int, options ...Option) *Cluster {
 	t.Helper()
 	Require(t)
-	options = append(together(t, options), func(s *settings) { s.bus = true }, WithArgs(
+	options = append(together(t, options), WithArgs(
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
 		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
 		"--repl-diskless-sync-delay", "0",

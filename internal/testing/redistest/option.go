@@ -17,10 +17,9 @@ type settings struct {
 	users       [][]string // each the words of one "user" line
 	tls         bool
 	clientCerts bool
-	certs       certs
+	certs       TLSFiles
 	extra       []string
 	host        string   // empty: 127.0.0.1
-	bus         bool     // it has a Cluster bus beside each port
 	sentinel    []string // it is a Sentinel, with these lines of configuration
 }
 
@@ -95,9 +94,9 @@ func (s *Server) arguments() []string {
 		}
 		args = append(args,
 			"--tls-port", strconv.Itoa(s.tlsPort),
-			"--tls-ca-cert-file", set.certs.client.CA,
-			"--tls-cert-file", set.certs.serverCert,
-			"--tls-key-file", set.certs.serverKey,
+			"--tls-ca-cert-file", set.certs.CA,
+			"--tls-cert-file", set.certs.Cert,
+			"--tls-key-file", set.certs.Key,
 			"--tls-auth-clients", authClients,
 		)
 	}

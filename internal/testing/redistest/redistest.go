@@ -64,7 +64,9 @@ func Start(t TB, options ...Option) *Server {
 	s := newServer(t, options...)
 	t.Cleanup(s.stop)
 	for try := 1; ; try++ {
-		s.pickPorts()
+		if s.port = FreePort(t); s.settings.tls {
+			s.tlsPort = FreePort(t)
+		}
 		err := s.launch()
 		if err == nil {
 			return s
@@ -82,7 +84,7 @@ func newServer(t TB, options ...Option) *Server {
 	for _, option := range options {
 		option(&s.settings)
 	}
-	if s.settings.tls && s.settings.certs == (certs{}) {
+	if s.settings.tls && s.settings.certs == (TLSFiles{}) {
 		s.settings.certs = makeCerts(t)
 	}
 	s.admin = s.newClient()
@@ -124,18 +126,6 @@ func shortDir(t TB) string {
 	return dir
 }
 
-func (s *Server) pickPorts() {
-	s.t.Helper()
-	free := FreePort
-	if s.settings.bus {
-		free = freePortAndBus
-	}
-	s.port = free(s.t)
-	if s.settings.tls {
-		s.tlsPort = free(s.t)
-	}
-}
-
 // host is the address that the server listens on.
 func (s *Server) host() string { return cmp.Or(s.settings.host, "127.0.0.1") }
 
@@ -152,7 +142,7 @@ func (s *Server) TLSAddr() string {
 }
 
 // TLS returns what a client needs for the TLS port; it is zero without WithTLS.
-func (s *Server) TLS() TLSFiles { return s.settings.certs.client }
+func (s *Server) TLS() TLSFiles { return s.settings.certs }
 
 // Socket returns the path of the unix socket, which is always open.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
@@ -309,10 +299,6 @@ func (s *Server) stop() {
 	}
 	s.Thaw()
 	s.Kill()
-}
-
-func localAddr(port int) string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // readFrom returns what this start has written. The log outlives a Restart.
