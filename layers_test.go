@@ -55,7 +55,7 @@ var layers = []struct {
 	{"internal/topk", layer{lines: 383, kB: 11}},
 	{"internal/usage", layer{lines: 590, kB: 16}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
-	{"internal/adminapi", layer{lines: 484, kB: 16, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 454, kB: 16, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/lab/replay/logs", layer{lines: 1205, kB: 38, own: "internal/say"}},
@@ -136,7 +136,7 @@ var layers = []struct {
 	{"internal/testing/childprocess", layer{lines: 165, kB: 4}},
 	{"internal/testing/mutants", layer{lines: 293, kB: 9}},
 	{"internal/testing/platforms", layer{lines: 66, kB: 2}},
-	{"internal/testing/redistest", layer{lines: 1052, kB: 30, own: "internal/testing/childprocess internal/testing/patient"}},
+	{"internal/testing/redistest", layer{lines: 956, kB: 28, own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{lines: 824, kB: 25, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
 	{"internal/testing/samplelog", layer{lines: 200, kB: 8, own: "internal/heap"}},
