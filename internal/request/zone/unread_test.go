@@ -82,7 +82,7 @@ func TestRefusedUnread(t *testing.T) {
 			rule := kept.Rule("z")
 			banned := store.Override{Kind: store.KindBanned, For: time.Hour}
 			of := store.Selector{Network: netip.MustParsePrefix("203.0.113.0/24")}
-			if err := kept.Opened().(store.Overrider).SetRule(t.Context(), rule, of, banned); err != nil {
+			if err := kept.Opened().SetRule(t.Context(), rule, of, banned); err != nil {
 				t.Fatal(err)
 			}
 		}

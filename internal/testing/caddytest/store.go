@@ -71,9 +71,6 @@ func (b *backend) Open() (store.Store, error) {
 // ErrNoAnswer is for stores that do not answer.
 var ErrNoAnswer = errors.New("no answer")
 
-// Refunding are the algorithms that can give back what a response is not charged for.
-var Refunding = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"}
-
 // Failing makes a store that answers each call with an error.
 func Failing(t testing.TB, err error) *Store {
 	return NewStore(t, func() (store.Store, error) { return failing{err}, nil })
