@@ -13,7 +13,7 @@ import (
 // TestTokens: a request is charged what its body asks for, and then what the answer says, even in a stream, in every version of
 // HTTP. The bodies pass unchanged, and a client whose tokens are used up is refused.
 func TestTokens(t *testing.T) {
-	m := new(harness.Model)
+	m := new(llm)
 	m.Backend = harness.StartBackend(t, m.Answer)
 	config, versions := harness.EveryVersion(t, "", `
 		log
@@ -32,18 +32,18 @@ func TestTokens(t *testing.T) {
 	s := harness.One(t, config, m.Variable())
 	all := versions(s)
 	for _, to := range all {
-		for i, q := range []harness.Question{
-			{Prompt: 60, Say: 640}, {Prompt: 60, Say: 640, Stream: true, Options: harness.WithUsage}, {MaxTokens: 3000, Prompt: 60, Say: 640},
+		for i, q := range []asked{
+			{Prompt: 60, Say: 640}, {Prompt: 60, Say: 640, Stream: true, Options: withUsage}, {MaxTokens: 3000, Prompt: 60, Say: 640},
 		} {
 			key := fmt.Sprintf("key%d-%d", to.Major, i)
-			if status := s.Answered(to, key, q); status != http.StatusOK {
+			if status := answered(s, to, key, q); status != http.StatusOK {
 				t.Errorf("HTTP/%d, %+v: status %d", to.Major, q, status)
 			}
 			s.AwaitUsed(key, "tokens", key, 700)
 		}
 	}
 	s.AwaitLog(`"rate_limit_costs":[{"zone":"tokens","result":"read","booked":3000,"cost":700}]`)
-	waits := s.Question(all[0], "booked", harness.Question{MaxTokens: 3000, Stream: true, Options: harness.WithUsage, Prompt: 9000, Say: 2000, Gate: "go"})
+	waits := question(s, all[0], "booked", asked{MaxTokens: 3000, Stream: true, Options: withUsage, Prompt: 9000, Say: 2000, Gate: "go"})
 	if used := s.Spent("tokens", "booked").Used; used != 3000 {
 		t.Errorf("%d are booked while an answer is under way, want 3000", used)
 	}
@@ -51,7 +51,7 @@ func TestTokens(t *testing.T) {
 	_, _ = io.Copy(io.Discard, waits.Body)
 	waits.Body.Close()
 	s.AwaitUsed("a debt of 1000", "tokens", "booked", 10_000)
-	if status := s.Answered(all[0], "booked", harness.Question{Say: 1}); status != http.StatusTooManyRequests {
+	if status := answered(s, all[0], "booked", asked{Say: 1}); status != http.StatusTooManyRequests {
 		t.Errorf("a key with a debt: status %d", status)
 	}
 }

@@ -117,15 +117,16 @@ func TestReloads(t *testing.T) {
 				t.Errorf("%d passed after a raise, want 3", n)
 			}
 			s.MustLoad(config("3"))
-			if a := s.GetUnder(client, 3, "zone"); a.Status != http.StatusTooManyRequests {
-				t.Errorf("status %d with a limit below what is used", a.Status)
+			if a := s.Get(client, "/zone"); a.Status != http.StatusTooManyRequests || !strings.Contains(a.Header.Get("RateLimit-Policy"), "q=3;") {
+				t.Errorf("status %d, %v, with a limit below what is used", a.Status, a.Header)
 			}
 			s.MustLoad(harness.Caddyfile("", "rate_limit {\nzone zone {\nrate 5/1h\n}\n"+store+"}\nrespond ok"))
-			if err := s.Patch(s.Find("zone", "max_events"), "6"); err != nil {
+			path := "/config/apps/http/servers/srv0/routes/0/handle/0/rate_limits/zone/max_events"
+			if err := s.Configure("PATCH", path, "application/json", "6"); err != nil {
 				t.Fatal(err)
 			}
-			if a := s.GetUnder(client, 6, "zone"); a.Status != http.StatusOK {
-				t.Errorf("status %d after a patch", a.Status)
+			if a := s.Get(client, "/zone"); a.Status != http.StatusOK || !strings.Contains(a.Header.Get("RateLimit-Policy"), "q=6;") {
+				t.Errorf("status %d, %v, after a patch", a.Status, a.Header)
 			}
 		})
 	}

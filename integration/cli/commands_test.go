@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestCommandKeys(t *testing.T) {
 		s := harness.StartCaddy(t, harness.ByQuery(store, "overrides"))
 		client := harness.NewClient(t, "")
 		for _, key := range harness.AwkwardKeys {
-			s.Admitted(client, 3, harness.WithKey(key))
+			s.Admitted(client, 3, "/?k="+url.QueryEscape(key))
 		}
 		output, err := s.RateLimit("top", "odd / zone", "--refused", "-n", "100")
 		table, _, _ := strings.Cut(output, "\n\n")

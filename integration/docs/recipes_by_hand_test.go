@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ import (
 // recipes, each on a socket of its own.
 func TestRecipesByHand(t *testing.T) {
 	t.Parallel()
-	found, functions := harness.Recipes(t)
+	found, functions := recipes(t)
 	b := harness.StartBackend(t, verifying(harness.AnswerAsAsked))
 	s := harness.StartSites(t, harness.Binary(t), len(found), harness.Caddyfile("log {\nlevel WARN\n}", "respond ok"))
 	served := make(object)
@@ -92,7 +94,7 @@ func redial(value any, upstream string) {
 
 // byHand runs the commands of a recipe. Behind each of them is what it prints, as a comment. Requests that
 // are sent at once stay with the upstream until as many have been refused as the page says.
-func byHand(t *testing.T, s *harness.Server, b *harness.Backend, recipe harness.Recipe, address, before string) {
+func byHand(t *testing.T, s *harness.Server, b *harness.Backend, recipe recipe, address, before string) {
 	t.Helper()
 	commands := strings.ReplaceAll(recipe.Commands, "https://", "http://")
 	script := `curl() { case "$*" in *"-Z "*) set -- -H "X-Gate: $GATE" "$@"; esac; command curl --connect-to ::` + address + ` "$@"; }` + "\n" + before
@@ -150,4 +152,31 @@ func refused(s *harness.Server) (sum uint64) {
 		sum += zone.Totals["limited"]
 	}
 	return sum
+}
+
+// recipe is a recipe of docs/recipes.md, or one of examples/recipes with commands of its own.
+type recipe struct{ Heading, Config, Commands string }
+
+// recipes returns all recipes with commands, and the functions that the commands use.
+func recipes(t *testing.T) (found []recipe, functions string) {
+	t.Helper()
+	page := harness.ReadPage(t, harness.Root+"/docs/recipes.md")
+	functions = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)[1]
+	one := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$.*?^```sh\n(.*?)^```$")
+	for _, match := range one.FindAllStringSubmatch(page, -1) {
+		found = append(found, recipe{match[1], match[2], match[3]})
+	}
+	if n := strings.Count(page, "\n## "); n != len(found) {
+		t.Errorf("%d recipes, but %d with commands", n, len(found))
+	}
+	files, err := filepath.Glob(harness.Root + "/examples/recipes/*/try.sh")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		_, commands, _ := strings.Cut(harness.ReadPage(t, file), "\n") // behind the comment about the functions
+		dir := filepath.Dir(file)
+		found = append(found, recipe{filepath.Base(dir), harness.ReadPage(t, dir+"/Caddyfile"), commands})
+	}
+	return found, functions
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -146,23 +145,6 @@ func RateLimit(header http.Header) (q Quota, ok bool, err error) {
 	return Quota{zone, r, next}, true, nil
 }
 
-// PolicyQuota reads the limit of a zone from the RateLimit-Policy field, or -1. This shows which of two
-// configs has answered.
-func PolicyQuota(header http.Header, zone string) int64 {
-	list, err := httpsfv.UnmarshalList(header.Values("RateLimit-Policy"))
-	if err != nil {
-		return -1
-	}
-	for _, member := range list {
-		if item, ok := member.(httpsfv.Item); ok && item.Value == zone {
-			if q, ok := item.Params.Get("q"); ok {
-				return q.(int64)
-			}
-		}
-	}
-	return -1
-}
-
 // RetryAfter reads the header, in seconds.
 func RetryAfter(t *testing.T, a Answer) time.Duration {
 	t.Helper()
@@ -171,27 +153,4 @@ func RetryAfter(t *testing.T, a Answer) time.Duration {
 		t.Errorf("Retry-After: %v", err)
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-// WithinASecond tries something until it has taken less than a second: then a wait that began with it is still
-// the same in whole seconds. Each try gets a text of its own.
-func WithinASecond(t *testing.T, do func(try string)) {
-	t.Helper()
-	n := 0
-	patient.Until(t, "a try that takes less than a second", func() bool {
-		began := time.Now()
-		n++
-		do(strconv.Itoa(n))
-		return time.Since(began) < time.Second
-	})
-}
-
-// GetUnder sends a request to a config with the given limit, or none with -1. The path ends with the zone.
-func (s *Server) GetUnder(client *http.Client, limit int64, where string) Answer {
-	s.T.Helper()
-	a := s.Get(client, "/"+where)
-	if got := PolicyQuota(a.Header, path.Base(where)); got != limit {
-		s.T.Errorf("/%s: the limit is %d, want %d", where, got, limit)
-	}
-	return a
 }

@@ -1,10 +1,8 @@
 package harness
 
 import (
-	"encoding/json"
 	"errors"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -21,11 +19,6 @@ func (s *Server) MustLoad(caddyfile string) {
 	if err := s.Load(caddyfile); err != nil {
 		s.T.Fatal(err)
 	}
-}
-
-// Patch changes one value of the config.
-func (s *Server) Patch(path, value string) error {
-	return s.Configure("PATCH", path, "application/json", value)
 }
 
 // Configure changes the config. From then on no request meets the config before.
@@ -70,45 +63,4 @@ func (s *Server) Change(method, path, contentType, body string) (err error) {
 		return !errors.As(err, new(*url.Error))
 	})
 	return err
-}
-
-// Find returns the admin path of a field of a zone, wherever the Caddyfile adapter puts the handler.
-func (s *Server) Find(zone, field string) string {
-	s.T.Helper()
-	text, err := s.Admin("GET", "/config/", "", "")
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	var config any
-	if err := json.Unmarshal([]byte(text), &config); err != nil {
-		s.T.Fatal(err)
-	}
-	end := "/rate_limits/" + zone + "/" + field
-	if path := FindSuffix(config, "/config", end); path != "" {
-		return path
-	}
-	s.T.Fatalf("no %s in %s", end, text)
-	return ""
-}
-
-// FindSuffix returns the path of a value of a config that ends so, or nothing.
-func FindSuffix(value any, path, end string) string {
-	if strings.HasSuffix(path, end) {
-		return path
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		for name, member := range value {
-			if found := FindSuffix(member, path+"/"+name, end); found != "" {
-				return found
-			}
-		}
-	case []any:
-		for i, member := range value {
-			if found := FindSuffix(member, path+"/"+strconv.Itoa(i), end); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
 }

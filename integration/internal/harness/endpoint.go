@@ -82,3 +82,25 @@ func (s *Server) adminOnce(method, path, contentType, body string) (string, erro
 func (s *Server) Stacks() (string, error) {
 	return s.Admin("GET", "/debug/pprof/goroutine?debug=2", "", "")
 }
+
+// Usage is what a key has used of a zone.
+type Usage struct{ Used, Quota int64 }
+
+// Spent asks what a key has used of a zone.
+func (s *Server) Spent(zone, key string) (k Usage) {
+	s.T.Helper()
+	text, err := s.Admin(http.MethodGet, "/rate_limit/zones/"+zone+"/key?key="+key, "", "")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &k)
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return k
+}
+
+// AwaitUsed waits until a key has used so much of a zone.
+func (s *Server) AwaitUsed(what, zone, key string, want int64) {
+	s.T.Helper()
+	patient.UntilEqual(s.T, what, func() int64 { return s.Spent(zone, key).Used }, want)
+}

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"encoding/base64"
-	"net/url"
 	"strings"
 )
 
@@ -26,9 +25,6 @@ func ByQuery(store string, options ...string) string {
 		}
 		respond ok`)
 }
-
-// WithKey is a request to the site of [ByQuery].
-func WithKey(key string) string { return "/?k=" + url.QueryEscape(key) }
 
 // KeyState is the admin API's answer about a key.
 type KeyState struct {

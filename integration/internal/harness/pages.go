@@ -2,7 +2,6 @@ package harness
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,33 +15,6 @@ func ReadPage(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// Recipe is a recipe of docs/recipes.md, or one of examples/recipes with commands of its own.
-type Recipe struct{ Heading, Config, Commands string }
-
-// Recipes returns all recipes with commands, and the functions that the commands use.
-func Recipes(t *testing.T) (found []Recipe, functions string) {
-	t.Helper()
-	page := ReadPage(t, Root+"/docs/recipes.md")
-	functions = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)[1]
-	recipe := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$.*?^```sh\n(.*?)^```$")
-	for _, match := range recipe.FindAllStringSubmatch(page, -1) {
-		found = append(found, Recipe{match[1], match[2], match[3]})
-	}
-	if n := strings.Count(page, "\n## "); n != len(found) {
-		t.Errorf("%d recipes, but %d with commands", n, len(found))
-	}
-	files, err := filepath.Glob(Root + "/examples/recipes/*/try.sh")
-	if err != nil || len(files) < 10 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		_, commands, _ := strings.Cut(ReadPage(t, file), "\n") // behind the comment about the functions
-		dir := filepath.Dir(file)
-		found = append(found, Recipe{filepath.Base(dir), ReadPage(t, dir+"/Caddyfile"), commands})
-	}
-	return found, functions
 }
 
 // Localize changes a config of the docs so that it runs here: its sites are on the socket that the

@@ -1,4 +1,4 @@
-package harness
+package integration_test
 
 import (
 	"compress/gzip"
@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
-// Question is what a client asks of the stand-in for a language model. The model answers with as many
+// asked is what a client asks of the stand-in for a language model. The model answers with as many
 // tokens as Say.
-type Question struct {
+type asked struct {
 	MaxTokens int64          `json:"max_tokens,omitempty"`
 	Stream    bool           `json:"stream"`
 	Options   map[string]any `json:"stream_options,omitempty"`
@@ -26,19 +26,19 @@ type Question struct {
 	Fail   int    `json:"fail,omitempty"` // the status of an error
 }
 
-// WithUsage asks for the usage in a stream, as clients of OpenAI do.
-var WithUsage = map[string]any{"include_usage": true}
+// withUsage asks for the usage in a stream, as clients of OpenAI do.
+var withUsage = map[string]any{"include_usage": true}
 
-// Model is a server of language models that speaks as OpenAI's does. The sum is of all tokens that
+// llm is a server of language models that speaks as OpenAI's does. The sum is of all tokens that
 // it has said it used.
-type Model struct {
-	*Backend
+type llm struct {
+	*harness.Backend
 	Used atomic.Int64
 }
 
 // Answer is the handler of its requests.
-func (m *Model) Answer(b *Backend, w http.ResponseWriter, r *http.Request) {
-	var q Question
+func (m *llm) Answer(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+	var q asked
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
@@ -86,8 +86,8 @@ func (m *Model) Answer(b *Backend, w http.ResponseWriter, r *http.Request) {
 	say("[DONE]")
 }
 
-// Question sends a question in a version of HTTP, and returns the answer when its header is there.
-func (s *Server) Question(to Version, key string, q Question) *http.Response {
+// question sends a question in a version of HTTP, and returns the answer when its header is there.
+func question(s *harness.Server, to harness.Version, key string, q asked) *http.Response {
 	s.T.Helper()
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -113,35 +113,13 @@ func (s *Server) Question(to Version, key string, q Question) *http.Response {
 	return response
 }
 
-// Answered sends a question and reads the answer.
-func (s *Server) Answered(to Version, key string, q Question) (status int) {
+// answered sends a question and reads the answer.
+func answered(s *harness.Server, to harness.Version, key string, q asked) (status int) {
 	s.T.Helper()
-	response := s.Question(to, key, q)
+	response := question(s, to, key, q)
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		s.T.Error(err)
 	}
 	return response.StatusCode
-}
-
-// Usage is what a key has used of a zone.
-type Usage struct{ Used, Quota int64 }
-
-// Spent asks what a key has used of a zone.
-func (s *Server) Spent(zone, key string) (k Usage) {
-	s.T.Helper()
-	text, err := s.Admin(http.MethodGet, "/rate_limit/zones/"+zone+"/key?key="+key, "", "")
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &k)
-	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	return k
-}
-
-// AwaitUsed waits until a key has used so much of a zone.
-func (s *Server) AwaitUsed(what, zone, key string, want int64) {
-	s.T.Helper()
-	patient.UntilEqual(s.T, what, func() int64 { return s.Spent(zone, key).Used }, want)
 }
