@@ -137,8 +137,8 @@ var layers = []struct {
 	{"internal/testing/mutants", layer{lines: 293, kB: 9}},
 	{"internal/testing/platforms", layer{lines: 66, kB: 2}},
 	{"internal/testing/redistest", layer{lines: 956, kB: 28, own: "internal/testing/childprocess internal/testing/patient"}},
-	{"internal/testing/caddytest", layer{lines: 824, kB: 25, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
-		"internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
+	{"internal/testing/caddytest", layer{lines: 739, kB: 23, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
+		"internal/testing/redistest memorystore store"}},
 	{"internal/testing/samplelog", layer{lines: 200, kB: 8, own: "internal/heap"}},
 	{"internal/testing/samplelog/write", layer{lines: 23, kB: 1, own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{lines: 722, kB: 22, own: "algorithms"}},
@@ -156,7 +156,7 @@ var layers = []struct {
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{lines: 100, kB: 3}},
 	{"docs", layer{}},
-	{"integration/internal/harness", layer{lines: 1387, kB: 39, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/patient " +
+	{"integration/internal/harness", layer{lines: 1174, kB: 33, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/patient " +
 		"internal/testing/redistest"}},
 	{"integration", layer{}},
 	{"integration/admin", layer{}},
