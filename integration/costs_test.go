@@ -13,7 +13,7 @@ import (
 // TestTokens: a request is charged what its body asks for, and then what the answer says, even in a stream, in every version of
 // HTTP. The bodies pass unchanged, and a client whose tokens are used up is refused.
 func TestTokens(t *testing.T) {
-	m := new(llm)
+	m := new(modelServer)
 	m.Backend = harness.StartBackend(t, m.Answer)
 	config, versions := harness.EveryVersion(t, "", `
 		log

@@ -29,15 +29,15 @@ type asked struct {
 // withUsage asks for the usage in a stream, as clients of OpenAI do.
 var withUsage = map[string]any{"include_usage": true}
 
-// llm is a server of language models that speaks as OpenAI's does. The sum is of all tokens that
+// modelServer is a server of language models that speaks as OpenAI's does. The sum is of all tokens that
 // it has said it used.
-type llm struct {
+type modelServer struct {
 	*harness.Backend
 	Used atomic.Int64
 }
 
 // Answer is the handler of its requests.
-func (m *llm) Answer(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+func (m *modelServer) Answer(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	var q asked
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		w.WriteHeader(http.StatusBadRequest)

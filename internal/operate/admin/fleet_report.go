@@ -60,7 +60,7 @@ func (r *reporter) write() string {
 	return r.last
 }
 
-// tell returns what this process tells of the zones in shared stores, those with the most requests first: what they count now, unless
+// tell returns what this process reports of the zones in shared stores, those with the most requests first: what they count now, unless
 // that is zero, with lists of the keys of some.
 func tell(stores []*runningStore, now time.Time, lists int) *fleet.Report {
 	report := &fleet.Report{Name: processName(), Now: now}

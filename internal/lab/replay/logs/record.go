@@ -9,7 +9,7 @@ import (
 
 // Record is what a line of a log says about a request. What the line does not say is empty.
 //
-// Its strings are parts of the line. Who keeps one for long clones it.
+// Its strings are parts of the line. Clone one that is kept for long.
 type Record struct {
 	// Start is when the server began with the request. A log that has only the end gives the end
 	// minus Duration.
