@@ -120,3 +120,18 @@ func TestHostilePage(t *testing.T) {
 		t.Errorf("the page has %q", other)
 	}
 }
+
+// TestNamesOnce: the parts of the page's script, some of which are modules elsewhere, declare each name once. Otherwise none of it runs.
+func TestNamesOnce(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, found := range regexp.MustCompile(`(?m)^(?:const|let|class|(?:async )?function\*?) (\w+)`).FindAllStringSubmatch(page(t, aDay(1, "x")), -1) {
+		name := found[1]
+		if seen[name] {
+			t.Errorf("%s is declared twice", name)
+		}
+		seen[name] = true
+	}
+	if len(seen) < 30 {
+		t.Errorf("only %d names were found", len(seen))
+	}
+}

@@ -5,8 +5,8 @@ data.zones.sort((a, b) => b.refused - a.refused || b.requests - a.requests);
 const percent = (part, whole) => share(part, whole, 1);
 const sameDay = new Date(data.from).toDateString() === new Date(data.to).toDateString();
 const moment = (when) => new Date(when).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-const moments = sameDay ? { timeStyle: "medium" } : { dateStyle: "short", timeStyle: "medium" };
-const exact = (when) => new Date(when).toLocaleString(undefined, moments);
+const momentStyle = sameDay ? { timeStyle: "medium" } : { dateStyle: "short", timeStyle: "medium" };
+const exact = (when) => new Date(when).toLocaleString(undefined, momentStyle);
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
 // list makes a table of rows, in which the cells after the first are numbers. One that is too wide scrolls by itself.
