@@ -136,3 +136,15 @@ func networksLater(t *testing.T) {
 	runtime.KeepAlive(n)
 	time.Sleep(3 * time.Minute) // until no timer runs
 }
+
+// TestNetworksAllocateNothing: a request that is counted allocates nothing, because operators look while somebody floods them.
+func TestNetworksAllocateNothing(t *testing.T) {
+	n := NewNetworks(time.Hour)
+	for _, network := range []string{"203.0.113.107/32", "ffff:ffff:ffff:ffff::/64"} {
+		key := netip.MustParsePrefix(network)
+		n.Add(key, Refused)
+		if allocations := testing.AllocsPerRun(1000, func() { n.Add(key, Refused) }); allocations != 0 {
+			t.Errorf("%s: %v allocations", network, allocations)
+		}
+	}
+}
