@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
@@ -78,25 +79,43 @@ func asks(cmd *cobra.Command, do func(c *instance, args []string) error) {
 func onEach(all []*instance, do func(*instance) error) error {
 	var failed []string
 	for _, c := range all {
+		out := c.out
 		if !c.json {
-			fmt.Fprintf(c.out, "caddy %s\n\n", c.address)
+			fmt.Fprintf(out, "caddy %s\n\n", c.address)
 		}
-		err := do(c)
+		text, err := c.answer(do)
+		fmt.Fprint(out, text)
 		if err != nil {
 			failed = append(failed, c.address+": "+err.Error())
 		}
 		switch {
 		case c.json:
 		case err != nil:
-			fmt.Fprint(c.out, "no answer\n\n")
+			fmt.Fprint(out, "no answer\n\n")
 		default:
-			fmt.Fprintln(c.out)
+			fmt.Fprintln(out)
 		}
 	}
 	if failed == nil {
 		return nil
 	}
 	return fmt.Errorf("%d of %d instances failed:\n  %s", len(failed), len(all), strings.Join(failed, "\n  "))
+}
+
+// maxSilence is how long one of several instances may take, so that one that hangs holds up no other for long.
+const maxSilence = 20 * time.Second
+
+// answer returns what a command prints about an instance.
+func (c *instance) answer(do func(*instance) error) (string, error) {
+	text, done := new(strings.Builder), make(chan error, 1)
+	c.out = text
+	go func() { done <- do(c) }()
+	select {
+	case err := <-done:
+		return text.String(), err
+	case <-time.After(maxSilence):
+		return "", fmt.Errorf("no answer within %v", maxSilence)
+	}
 }
 
 // newInstance finds the instance of a command that asks one.

@@ -5,26 +5,34 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// TestSeveralCaddys: what each says is below its address, and one that fails does not hide those behind it.
-func TestSeveralCaddys(t *testing.T) {
+// TestSeveralCaddys: what each says is below its address, and one that fails or hangs does not hide those behind it.
+func TestSeveralCaddys(t *testing.T) { synctest.Test(t, severalCaddys) }
+
+func severalCaddys(t *testing.T) {
+	thawed := make(chan bool)
+	defer close(thawed)
 	var out strings.Builder
 	var all []*instance
-	for _, address := range []string{"a", "fails", "b"} {
+	for _, address := range []string{"a", "fails", "hangs", "b"} {
 		all = append(all, &instance{screen: &screen{out: &out}, address: address})
 	}
 	err := onEach(all, func(c *instance) error {
 		if c.address == "fails" {
 			return errors.New("no such zone")
 		}
+		if c.address == "hangs" {
+			<-thawed
+		}
 		_, err := fmt.Fprintln(c.out, "yes\nand more")
 		return err
 	})
-	const text = "caddy a\n\nyes\nand more\n\ncaddy fails\n\nno answer\n\ncaddy b\n\nyes\nand more\n\n"
-	if want := "1 of 3 instances failed:\n  fails: no such zone"; err == nil || err.Error() != want || out.String() != text {
+	const text = "caddy a\n\nyes\nand more\n\ncaddy fails\n\nno answer\n\ncaddy hangs\n\nno answer\n\ncaddy b\n\nyes\nand more\n\n"
+	if want := "2 of 4 instances failed:\n  fails: no such zone\n  hangs: no answer within 20s"; err == nil || err.Error() != want || out.String() != text {
 		t.Errorf("%v, got\n%swant\n%s", err, out.String(), text)
 	}
 }
