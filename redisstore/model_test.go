@@ -94,7 +94,9 @@ func newSchedule(t *rapid.T, p *pair, algorithm, key string) *schedule {
 		s.limit.Lease = max(s.limit.Lease, longLease)
 	}
 	if algorithm != "concurrency" && rapid.Bool().Draw(t, "ahead") {
-		s.hold = time.Duration(rapid.OneOf(rapid.Int64Range(1, 10e6), rapid.Int64Range(1, max(1, length(s.limit)/3))).Draw(t, "hold")) * time.Microsecond
+		least := algorithms.MinHold.Microseconds()
+		most := min(algorithms.MaxHold.Microseconds(), length(s.limit)/10)
+		s.hold = time.Duration(rapid.Int64Range(least, max(least, most)).Draw(t, "hold")) * time.Microsecond
 		s.sides[0] = &aheadSide{now: p.now.Load, date: p.today.Load, keys: make(map[string]*aheadKey)}
 		if rapid.Bool().Draw(t, "key rules") {
 			s.keyRules = &store.KeyRules{Overrides: true}
@@ -148,7 +150,7 @@ func (s *schedule) take(i int) {
 		s.keep(func(c *charged) bool { return c.At < s.now })
 	}
 	c := store.Check{Rule: r, Key: s.key, Cost: drawCost(s.T, s.limit, s.last), LeaseID: storetest.LeaseID(r), KeyRules: s.keyRules}
-	if s.limit.Hold > 0 && s.now > s.newest { // charges at one time are not told apart
+	if r.Hold() > 0 && s.now > s.newest { // charges at one time are not told apart
 		c.Ahead = rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 60_000)).Draw(s.T, "want")
 	}
 	name := "r" + strconv.Itoa(s.names)
