@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -102,9 +101,6 @@ func mutationsOf(config any) (all mutations) {
 			for name, z := range zones {
 				put := putter(zones, name)
 				all.add(name, " removed", edit{put, z, nil})
-				if z, ok := z.(object); ok && z["max_events"] != nil {
-					all.otherAlgorithm(name, z)
-				}
 				all.within(name, "", z, put)
 			}
 		}
@@ -169,15 +165,6 @@ func (all *mutations) within(zone, words string, value any, put func(any)) {
 			all.within(zone, words+at, one, func(is any) { value[i] = is })
 		}
 	}
-}
-
-// otherAlgorithm adds the change to another algorithm.
-func (all *mutations) otherAlgorithm(zone string, z object) {
-	is, other := z["algorithm"], "token_bucket"
-	if is == other || is == "gcra" {
-		other = "fixed_window"
-	}
-	all.add(zone, fmt.Sprintf(" algorithm %s -> %s", cmp.Or(is, any("the default")), other), edit{putter(z, "algorithm"), is, other})
 }
 
 func lastWord(words string) string { return words[strings.LastIndexByte(words, ' ')+1:] }

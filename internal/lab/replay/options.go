@@ -25,6 +25,6 @@ type Options struct {
 
 // Try is a limit to try instead of that of a zone.
 type Try struct {
-	Zone, Plan string // the plan is empty for the zone's own limit
-	Rate       string // "60/1m", or "10" for a limit without a window
+	Zone string
+	Rate string // "60/1m", or "10" for a limit without a window
 }

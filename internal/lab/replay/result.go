@@ -42,7 +42,6 @@ type Zone struct {
 	Events int64   `json:"events"`           // 0 if it depends on the request
 	Window float64 `json:"window"`           // in seconds; 0 for concurrency and if it depends on the request
 	Length string  `json:"length,omitempty"` // of the window, as the config writes it; empty if there is none
-	Burst  int64   `json:"burst,omitempty"`  // what a bucket holds; 0 for other algorithms
 	DryRun bool    `json:"dry_run,omitempty"`
 
 	Requests     int64      `json:"requests"`           // that were judged

@@ -103,27 +103,11 @@ func (t *report) limits(z *Zone) {
 		if z.Length != "" {
 			used += "/" + z.Length
 		}
-		room := z.headroom()
-		if room != "" {
-			room = "  headroom " + room
-		}
-		row("busiest client never refused", used, say.Cut(say.Printable(b.Key), 20)+room)
+		row("busiest client never refused", used, say.Cut(say.Printable(b.Key), 32))
 	}
 	t.top(z)
 	t.whatIf(z)
 	t.suggestion(z)
-}
-
-// headroom is how much the busiest key that was never refused may use more, as "3.0 %"; empty if that is not known.
-func (z *Zone) headroom() string {
-	most := z.Events
-	if most > 0 { // a bucket is full at the beginning
-		most += z.Burst
-	}
-	if b := z.Busiest; b != nil && most > 0 && b.Used <= most {
-		return percent(most-b.Used, most)
-	}
-	return ""
 }
 
 // top writes the keys that are refused most.

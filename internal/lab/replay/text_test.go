@@ -78,22 +78,6 @@ func TestGoldenReport(t *testing.T) {
 	}
 }
 
-// TestHeadroomOfBursts: what a bucket holds at the beginning is room, too.
-func TestHeadroomOfBursts(t *testing.T) {
-	for burst, want := range map[int64]string{0: "", 50: "headroom 6.7 %", 100: "headroom 30.0 %"} {
-		r := &replay.Result{Requests: 1, Zones: []*replay.Zone{{
-			Name: "a", Limit: "token_bucket 100/1m", Events: 100, Burst: burst, Window: 60, Length: "1m", Requests: 1, Keys: 1, Busiest: &replay.Peak{Key: "k", Used: 140},
-		}}}
-		var b strings.Builder
-		if err := r.WriteText(&b, time.UTC); err != nil {
-			t.Fatal(err)
-		}
-		if got := b.String(); strings.Contains(got, "headroom") != (want != "") || !strings.Contains(got, want) || !strings.HasPrefix(got, "No request would have been refused.\n") {
-			t.Errorf("burst %d: want %q in\n%s", burst, want, got)
-		}
-	}
-}
-
 // clients returns n clients with a peak.
 func clients(peak int64, n int, human, shared bool) []replay.Client {
 	return slices.Repeat([]replay.Client{{Key: "k", Peak: peak, Human: human, Shared: shared}}, n)

@@ -20,7 +20,7 @@ func replayCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o := new(replay.Options)
 	flags.StringVar(&o.Zone, "zone", "", "Report this zone only")
-	flags.Func("try", "Other `limits` for a zone, as 'clients=60/1m,200/1m', or 'clients.free=60/1m' for a plan; may be repeated", readTries(&o.Tries))
+	flags.Func("try", "Other `limits` for a zone, as 'clients=60/1m,200/1m'; may be repeated", readTries(&o.Tries))
 	flags.BoolVar(&o.Suggest, "suggest", false, "Suggest a limit for each zone; reads the logs twice")
 	flags.StringVar(&o.Format, "format", "auto", "The format of the logs, if it is not clear from their first lines")
 	flags.StringArrayVar(&o.LogFormat, "log-format", nil, "The text of log_format in the configuration of nginx; may be repeated if lines have several")

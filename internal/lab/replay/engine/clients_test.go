@@ -118,17 +118,17 @@ func TestReplayLeavesOutZones(t *testing.T) {
 	}
 }
 
-// TestReplayOfAnotherSite: a zone that no request meets is reported as such, with the hosts of the log.
+// TestReplayOfAnotherSite: a zone that no request meets is reported as such, with a host of the log.
 func TestReplayOfAnotherSite(t *testing.T) {
 	const zone = `"clients": {"match": [{"host": ["shop.example"]}], "key": "{http.vars.client_ip}", "max_events": 1, "window": "1m"}`
-	log := strings.Repeat(logLine(noon, "203.0.113.7", "/"), 3) + strings.Replace(logLine(noon, "203.0.113.7", "/"), `"example.com"`, `"\u001b[2J.example"`, 1)
+	log := strings.Replace(logLine(noon, "203.0.113.7", "/"), `"example.com"`, `"\u001b[2J.example"`, 1)
 	r := replayed(t, zone, log, replay.Options{Tries: []replay.Try{{Zone: "clients", Rate: "2/1m"}}})
 	var text strings.Builder
 	if err := r.WriteText(&text, time.UTC); err != nil {
 		t.Fatal(err)
 	}
 	got := strings.Join(strings.Fields(text.String()), " ")
-	for _, want := range []string{`no request met this zone. Hosts in the log: example.com (3); \x1b[2J.example (1)`, "2/1m – –"} {
+	for _, want := range []string{`no request met this zone. The first one of the log is for \x1b[2J.example`, "2/1m – –"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, text.String())
 		}

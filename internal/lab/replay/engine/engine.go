@@ -39,8 +39,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	}
 	zones := c.Zones()
 	if o.Zone != "" && zones[o.Zone] == nil {
-		_, err := newAttempt(zones, replay.Try{Zone: o.Zone})
-		return nil, err
+		return nil, noZone(zones, o.Zone)
 	}
 	attempts := []*attempt{nil}
 	for _, try := range o.Tries {
@@ -171,8 +170,8 @@ func (e *engine) own(z *zone.Zone) (*zone.Zone, error) {
 		return nil, err
 	}
 	guarded.Matchers = e.needs.guarded(z)
-	if e.try != nil && e.try.Zone == z.Name {
-		return guarded.With(e.try.Plan, e.try.limit)
+	if e.try != nil && e.try.zone == z.Name {
+		return guarded.With(e.try.limit)
 	}
 	made, err := guarded.Copy() // which looks at its guard
 	if tally := e.tallies.zones[z.Name]; err == nil {

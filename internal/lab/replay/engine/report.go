@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
@@ -19,7 +18,6 @@ import (
 
 const (
 	maxTop    = 20
-	maxHosts  = 5    // that are named
 	maxNamed  = 1000 // peaks whose keys are named
 	daySteps  = 1440
 	stripSize = 144 // steps of a key
@@ -37,24 +35,17 @@ func (e *engine) result(m *merged) *replay.Result {
 	return r
 }
 
-// Unjudged requests: it says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
-// site, so its hosts are named.
+// unjudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another site.
 func (t *tallies) unjudged(z *zoneTally, met int64) string {
 	switch {
 	case z.notJudged > 0:
 		return fmt.Sprintf("not judged: %s (%s requests)", z.why, replay.Count(z.notJudged))
 	case met > 0:
 		return ""
-	}
-	hosts := slices.SortedFunc(maps.Keys(t.hosts), func(a, b string) int { return cmp.Or(cmp.Compare(t.hosts[b], t.hosts[a]), cmp.Compare(a, b)) })
-	if len(hosts) == 0 {
+	case t.host == "":
 		return "no request met this zone"
 	}
-	named := hosts[:min(len(hosts), maxHosts)]
-	for i, host := range named {
-		named[i] = fmt.Sprintf("%s (%s)", host, replay.Count(t.hosts[host]))
-	}
-	return "no request met this zone. Hosts in the log: " + strings.Join(named, "; ")
+	return "no request met this zone. The first one of the log is for " + t.host
 }
 
 // reportOf returns what is known of a zone before it has done anything.
@@ -65,10 +56,6 @@ func reportOf(z *zone.Zone) *replay.Zone {
 	}
 	if p := z.OwnPolicies.Fixed; p != nil {
 		made.Events = p.Numbers.Events
-		switch p.Rule.Algorithm().(type) {
-		case algorithms.TokenBucket, algorithms.LeakyBucket:
-			made.Burst = cmp.Or(p.Numbers.Burst, p.Numbers.Events)
-		}
 		if !p.Slots {
 			made.Window, made.Length = p.Numbers.Window.Length().Seconds(), p.Numbers.Window.Format()
 		}
@@ -128,7 +115,7 @@ func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.What
 		Limit: labelOf(&z.Limit), Events: made.Events, Window: made.Window, Refused: made.Refused, KeysRefused: made.KeysRefused, Configured: true,
 	}}
 	for _, t := range attempts {
-		if t.Zone == z.Name {
+		if t.zone == z.Name {
 			t.KeysRefused = len(t.keys)
 			rows = append(rows, t.WhatIf)
 		}

@@ -49,8 +49,8 @@ func (z *zoneTally) attempts(o *replay.Options, zones int) (all []*attempt) {
 			l := z.Limit
 			l.MaxEvents = &config.Amount{Number: events}
 			// A limit that the algorithm cannot have is not tried.
-			if _, err := z.With("", l); err == nil && tried[events] == nil {
-				tried[events] = attemptOf(replay.Try{Zone: z.Name}, &l, labelOf(&l))
+			if _, err := z.With(l); err == nil && tried[events] == nil {
+				tried[events] = attemptOf(z.Name, &l)
 				tried[events].Curve = curve
 			}
 		}

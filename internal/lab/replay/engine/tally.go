@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	mostHosts   = 1000    // that are counted, because clients choose them
 	maxCells    = 2 << 20 // of the keys of a zone
 	maxStatuses = 16      // that are told apart for each key
 	maxAgent    = 200     // bytes of the name of an agent
@@ -26,7 +25,7 @@ type tallies struct {
 	seed     maphash.Seed
 	requests int64
 	clients  map[uint64]*person // by the hash of their address
-	hosts    map[string]int64   // requests
+	host     string             // of the first request that has one
 	from, to int64
 	zones    map[string]*zoneTally
 	maxKeys  int // bounds the clients, and the keys of each zone, as the store does
@@ -67,7 +66,7 @@ type keyTally struct {
 
 func newTallies(c *offline.Config, maxKeys int) *tallies {
 	t := &tallies{
-		seed: maphash.MakeSeed(), clients: make(map[uint64]*person), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
+		seed: maphash.MakeSeed(), clients: make(map[uint64]*person), zones: make(map[string]*zoneTally),
 		from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
 	}
 	for _, h := range c.Handlers {
@@ -87,8 +86,8 @@ func (t *tallies) request(x *exchange, now int64) {
 	if p := t.personOf(x.client); p != nil {
 		p.meet(&x.person)
 	}
-	if host := x.Host; host != "" && (t.hosts[host] > 0 || len(t.hosts) < mostHosts) {
-		t.hosts[strings.Clone(host)]++
+	if t.host == "" {
+		t.host = strings.Clone(x.Host)
 	}
 }
 
@@ -132,7 +131,7 @@ func (e *engine) entry(w *way, of *limiter.Entry, o outcome.Outcome) {
 	switch {
 	case e.try == nil:
 		e.tallies.add(w, e.tallies.zones[of.Zone.Name], of, o, e.Micros())
-	case e.try.Zone == of.Zone.Name && refuses(o):
+	case e.try.zone == of.Zone.Name && refuses(o):
 		e.try.count(of.Key)
 	}
 }

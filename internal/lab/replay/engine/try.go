@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,18 +12,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
-// attempt is a limit that is tried, with what it would have done.
+// attempt is another limit of a zone that is tried, with what it would have done.
 type attempt struct {
-	replay.Try
 	replay.WhatIf
+	zone  string
 	limit config.Limit
 	keys  map[string]bool // that it refuses
 }
 
 // attemptOf returns the attempt of a limit.
-func attemptOf(try replay.Try, l *config.Limit, label string) *attempt {
+func attemptOf(zone string, l *config.Limit) *attempt {
 	_, seconds := window(l)
-	return &attempt{Try: try, limit: *l, keys: make(map[string]bool), WhatIf: replay.WhatIf{Limit: label, Events: l.MaxEvents.Number, Window: seconds}}
+	return &attempt{
+		zone: zone, limit: *l, keys: make(map[string]bool),
+		WhatIf: replay.WhatIf{Limit: labelOf(l), Events: l.MaxEvents.Number, Window: seconds},
+	}
 }
 
 // count counts a request of a key that the limit refuses.
@@ -32,52 +36,35 @@ func (t *attempt) count(key string) {
 	}
 }
 
-// findAttempt returns the zone of a limit that is to be tried, and separates its name from that of a plan. Both may have dots.
-func findAttempt(zones map[string]*zone.Zone, try *replay.Try) (*zone.Zone, error) {
-	if z := zones[try.Zone]; z != nil {
-		return z, nil
-	}
-	var found []replay.Try
-	names := slices.Sorted(maps.Keys(zones))
-	for _, name := range names {
-		if plan, ok := strings.CutPrefix(try.Zone, name+"."); ok && zones[name].Plans[plan] != nil {
-			found = append(found, replay.Try{Zone: name, Plan: plan, Rate: try.Rate})
-		}
-	}
-	switch {
-	case len(found) == 0:
-		return nil, fmt.Errorf("no zone %q; the zones are %s", try.Zone, strings.Join(names, ", "))
-	case len(found) > 1:
-		return nil, fmt.Errorf("%q is plan %q of zone %q, and plan %q of zone %q; rename one of them",
-			try.Zone, found[0].Plan, found[0].Zone, found[1].Plan, found[1].Zone)
-	}
-	*try = found[0]
-	return zones[try.Zone], nil
+func noZone(zones map[string]*zone.Zone, name string) error {
+	return fmt.Errorf("no zone %q; the zones are %s", name, strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
 }
 
 // newAttempt returns the limit that is to be tried.
 func newAttempt(zones map[string]*zone.Zone, try replay.Try) (*attempt, error) {
-	z, err := findAttempt(zones, &try)
-	if err != nil {
-		return nil, err
-	}
-	l, err := z.LimitOf(try.Plan)
-	if err != nil {
-		return nil, err
+	z := zones[try.Zone]
+	if z == nil {
+		return nil, noZone(zones, try.Zone)
 	}
 	wanted, err := config.ParseText(try.Rate)
 	if err != nil {
 		return nil, err
 	}
-	l = wanted.Over(&l)
-	if _, err := z.With(try.Plan, l); err != nil {
-		return nil, fmt.Errorf("rate %q: %w", try.Rate, err)
+	l := wanted.Over(&z.Limit)
+	switch _, err := z.With(l); {
+	case z.MaxEvents == nil:
+		return nil, fmt.Errorf("zone %q has only the limits of its plans: try them in a copy of the config", z.Name)
+	case err == nil && l.Varies():
+		err = errors.New("the limit depends on the request")
+		fallthrough
+	case err != nil:
+		return nil, fmt.Errorf("rate %q: zone %q: %w", try.Rate, z.Name, err)
 	}
-	label := labelOf(&l)
+	made := attemptOf(z.Name, &l)
 	if strings.Contains(try.Rate, " ") {
-		label = try.Rate
+		made.Limit = try.Rate
 	}
-	return attemptOf(try, &l, strings.TrimSpace(try.Plan+" "+label)), nil
+	return made, nil
 }
 
 // labelOf returns the numbers of a limit, as "100/1m".

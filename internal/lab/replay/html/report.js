@@ -5,7 +5,6 @@ const summary = (zone) => {
 			`${exact(zone.first_refused)}; ${count(zone.keys_refused, "client")} of ${number(zone.keys)} ` +
 			`(${percent(zone.keys_refused, zone.keys)}) refused at least once.`
 		: `None of ${count(zone.requests, "request")} from ${keys} is refused.`;
-	const most = zone.events && zone.events + (zone.burst ?? 0);
 	return [
 		el("h2", {}, "Zone ", visible(zone.name)),
 		el("p", {}, el("code", {}, zone.limit), " key ", el("code", {}, visible(zone.key || "none")),
@@ -13,8 +12,7 @@ const summary = (zone) => {
 		zone.unjudged ? note(visible(zone.unjudged, 1000)) : "",
 		zone.requests ? el("p", {}, refused) : "",
 		busiest ? note("The busiest client that is never refused: ", visible(busiest.key), ` with ${number(busiest.used)}`,
-			zone.window ? ` in ${zone.length}` : "",
-			busiest.used <= most ? `: a headroom of ${percent(most - busiest.used, most)}.` : ".") : "",
+			zone.window ? ` in ${zone.length}.` : ".") : "",
 	];
 };
 
