@@ -17,30 +17,40 @@ type Networks struct {
 }
 
 type networks struct {
-	*topk.Networks
+	*topk.Recent
 	address func(key string) netip.Prefix
 	end     *time.Timer
 }
 
-// lookedAt is for how long networks are counted after somebody has looked.
-const lookedAt = 4 * TopSpan
+const (
+	// lookedAt is for how long networks are counted after somebody has looked.
+	lookedAt = 4 * TopSpan
+
+	// bits4 and bits6 are the prefixes of networks that mostly belong to one owner.
+	bits4, bits6 = 24, 48
+)
 
 // Look returns the counts, and begins to count if nobody has looked for long. address returns the address in a key.
-func (n *Networks) Look(address func(key string) netip.Prefix) *topk.Networks {
+func (n *Networks) Look(address func(key string) netip.Prefix) *topk.Recent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of := n.counting.Load()
 	if of == nil {
-		of = &networks{Networks: topk.NewNetworks(TopSpan), address: address}
+		of = &networks{Recent: topk.New(TopSpan), address: address}
 		of.end = time.AfterFunc(lookedAt, func() { n.counting.CompareAndSwap(of, nil) })
 		n.counting.Store(of)
 	}
 	of.end.Reset(lookedAt)
-	return of.Networks
+	return of.Recent
 }
 
 func (n *networks) add(key string, o outcome.Outcome) {
-	if address := n.address(key); address.IsValid() {
-		n.Add(address, kindOf(o))
+	address := n.address(key)
+	bits := bits4
+	if address.Addr().Is6() {
+		bits = bits6
+	}
+	if network, err := address.Addr().Prefix(min(bits, address.Bits())); err == nil && address.IsValid() {
+		n.Add(string(network.AppendTo(make([]byte, 0, 32))), "", kindOf(o))
 	}
 }

@@ -17,7 +17,7 @@ import (
 func topCommand(cmd *cobra.Command) {
 	ofFleet(cmd)
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, also those of a dry run, and leave out keys without any")
-	networks := cmd.Flags().Bool("networks", false, "List networks instead of keys, while somebody looks")
+	networks := cmd.Flags().Bool("networks", false, "List networks (/24, IPv6 /48) instead of keys, while somebody looks")
 	cmd.MarkFlagsMutuallyExclusive("refused", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	asks(cmd, func(c *instance, zone []string) error {
@@ -36,7 +36,7 @@ func topCommand(cmd *cobra.Command) {
 
 // What would fill a list of networks, one of keys, and one of refused keys.
 const (
-	noNetworks = "There are no networks: no zone has an address in its key, none has 1 % of the requests, or counting has just begun: ask again in a minute."
+	noNetworks = "There are no networks: no zone has an address in its key, or counting has just begun: ask again in a minute."
 
 	noKeys    = "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request."
 	noRefused = "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed."
