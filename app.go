@@ -15,11 +15,11 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/routes"
@@ -42,20 +42,12 @@ type App struct {
 	zones map[string]definition
 
 	running admin.Config
-	stores  map[string]*usedStore // by identity
-	cancel  context.CancelFunc    // ends what Start has started
+	cancel  context.CancelFunc // ends what Start has started
 	servers map[*caddyhttp.Server]*server
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
 	revert   func() // gives the memory store its settings back, if no other config has begun to run since
-}
-
-// usedStore is a store that handlers of the config use.
-type usedStore struct {
-	ref   *pool.Ref
-	log   *zap.Logger
-	zones map[string][]string // by their on_store_error
 }
 
 // definition is what all zones of the same name must agree on, in words: the limit, the store, and the key with its prefixes.
@@ -75,7 +67,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
-	a.zones, a.stores, a.servers = make(map[string]definition), make(map[string]*usedStore), make(map[*caddyhttp.Server]*server)
+	a.zones, a.servers = make(map[string]definition), make(map[*caddyhttp.Server]*server)
 	a.running.DisablePage = a.DisablePage
 	if err := ctx.GetMetricsRegistry().Register(&a.running); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -95,9 +87,6 @@ func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
 	d := definition{[3]string{"as " + z.Description, "with " + pool.Describe(ref.Backend), key}, ref.ID}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if used := a.stores[ref.ID]; used != nil && !slices.Contains(used.zones[z.OnStoreError], z.Name) {
-		used.zones[z.OnStoreError] = append(used.zones[z.OnStoreError], z.Name)
-	}
 	if before, taken := a.zones[z.Name]; taken && before != d {
 		return fmt.Errorf("defined twice, %s; zone names are global: use another name", before.differs(d))
 	}
@@ -136,20 +125,16 @@ func (a *App) server(ctx caddy.Context) *server {
 	return a.servers[of]
 }
 
-// use notes a store that a handler uses.
-func (a *App) use(ref *pool.Ref, log *zap.Logger) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stores[ref.ID] == nil {
-		a.stores[ref.ID] = &usedStore{ref: ref, log: log, zones: make(map[string][]string)}
-	}
-}
-
 // probe finds out whether the stores answer.
 func (a *App) probe(ctx context.Context) {
-	for _, used := range a.stores {
-		used.ref.Store.Health.Means(used.consequence())
-		go used.ref.Probe(ctx, used.log)
+	refs, zones := make(map[*pool.Store]*pool.Ref), make(map[*pool.Store][]*zone.Zone)
+	for _, h := range a.Handlers() {
+		refs[h.Store.Store] = h.Store
+		zones[h.Store.Store] = append(zones[h.Store.Store], h.Zones...)
+	}
+	for s, ref := range refs {
+		s.Health.Means(consequence(zones[s]))
+		go ref.Probe(ctx, logging.Logger())
 	}
 }
 
@@ -160,11 +145,17 @@ var consequences = map[string]string{
 	config.LocalOnError: "these zones count in each instance alone (on_store_error local): ",
 }
 
-// consequence says what it means for the zones that the store does not answer.
-func (u *usedStore) consequence() string {
+// consequence says what it means for zones that their store does not answer.
+func consequence(zones []*zone.Zone) string {
+	names := make(map[string][]string) // by on_store_error
+	for _, z := range zones {
+		if !slices.Contains(names[z.OnStoreError], z.Name) {
+			names[z.OnStoreError] = append(names[z.OnStoreError], z.Name)
+		}
+	}
 	var parts []string
-	for _, policy := range slices.Sorted(maps.Keys(u.zones)) {
-		parts = append(parts, consequences[policy]+strings.Join(u.zones[policy], ", "))
+	for _, policy := range slices.Sorted(maps.Keys(names)) {
+		parts = append(parts, consequences[policy]+strings.Join(names[policy], ", "))
 	}
 	return "until the rate limit store answers, " + cmp.Or(strings.Join(parts, "; "), "it has no zones")
 }

@@ -169,7 +169,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := app.configure(backend, h.store.Store, h.SweepInterval); err != nil {
 		return err
 	}
-	app.use(h.store, log)
 	if len(h.RateLimits) == 0 {
 		h.warn("", "no zones: this rate_limit limits nothing; "+fillHandler.With().String())
 	}

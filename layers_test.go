@@ -77,7 +77,7 @@ var layers = []struct {
 	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/option " +
 		"internal/placeholder internal/request/key internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 408, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
-		"internal/topk internal/turns memorystore store"}},
+		"internal/throttle internal/topk internal/turns memorystore store"}},
 	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
 	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
@@ -121,7 +121,7 @@ var layers = []struct {
 	{"internal/request/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/outcome internal/placeholder internal/request/late " +
 		"internal/request/limiter internal/request/routes internal/request/zone internal/writers"}},
 	{".", layer{lines: 817, kB: 32, caddy: true, own: "adaptive algorithms backend config internal/advice internal/clientip internal/events " +
-		"internal/hangup internal/lab/trial internal/operate/admin internal/operate/cli internal/option internal/placeholder internal/pool " +
+		"internal/hangup internal/lab/trial internal/logging internal/operate/admin internal/operate/cli internal/option internal/placeholder internal/pool " +
 		"internal/request/key internal/request/limiter internal/request/report internal/request/respond internal/request/routes internal/request/zone " +
 		"internal/stats memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},

@@ -6,18 +6,20 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Health tracks whether a store answers, and whether it is full. It logs each change once,
-// whichever handlers use the store.
+// Health tracks whether a store answers. It logs when that changes, whichever handlers use the store, and now and then that the
+// store is full or this process too busy. Times are those of [clock.System].
 type Health struct {
-	store string // the store's name in the log
-	down  condition
-	full  condition // the store answers, but is full
-	busy  condition // this process has no time to ask
+	store       string       // the store's name in the log
+	since       atomic.Int64 // since when the store counts as not answering; 0 if it answers
+	last        atomic.Int64 // when it last did not answer
+	busy        atomic.Int64 // when this process last had no time to ask
+	full, hurry throttle.Throttle
 
 	consequence atomic.Pointer[string]
 
@@ -32,45 +34,8 @@ const recoveryTime = time.Second
 // silence is after how long without a request's error a store that counts as not answering is probed.
 const silence = 3 * time.Second
 
-// condition is a state of a store that ends when it has not been seen for [recoveryTime]. Times
-// are nanoseconds since clockStart.
-type condition struct {
-	level       zapcore.Level // of its log line
-	begins      string        // what the log says when it begins, and when it is over
-	over        string
-	active      atomic.Bool
-	since, last atomic.Int64
-}
-
-// begin records that the condition was seen, and reports whether it is new.
-func (c *condition) begin(now int64) bool {
-	c.last.Store(now)
-	if !c.active.CompareAndSwap(false, true) {
-		return false
-	}
-	c.since.Store(now)
-	return true
-}
-
-// end records that the condition was not seen. It reports whether the condition has just ended,
-// and how long it has lasted.
-func (c *condition) end(now int64) (after time.Duration, over bool) {
-	over = c.active.Load() && now-c.last.Load() > int64(recoveryTime) && c.active.CompareAndSwap(true, false)
-	return time.Duration(now - c.since.Load()), over
-}
-
-// clockStart is the zero of this package's monotonic clock.
-var clockStart = time.Now()
-
 func newHealth(name string) *Health {
 	h := &Health{store: name, Errors: make(map[string]*atomic.Int64)}
-	h.down.level, h.down.begins = zap.ErrorLevel, "the rate limit store does not answer"
-	h.down.over = "the rate limit store answers again"
-	h.full.level, h.full.begins = zap.WarnLevel, "the rate limit store is full: this instance decides alone, with its share of the limits"
-	h.full.over = "the rate limit store has room again"
-	h.busy.level = zap.WarnLevel
-	h.busy.begins = "this Caddy is too busy to ask the rate limit store: more requests come than it has time for, and some are refused with status 503"
-	h.busy.over = "this Caddy has time again to ask the rate limit store"
 	for _, kind := range store.Failures() {
 		h.Errors[kind] = new(atomic.Int64)
 	}
@@ -90,56 +55,58 @@ func (h *Health) Report(err error, logger *zap.Logger) {
 
 // note records whether the store answered, also where no request has asked.
 func (h *Health) note(err error, logger *zap.Logger) {
-	if err == nil && !h.down.active.Load() && !h.full.active.Load() && !h.busy.active.Load() {
+	if err == nil && h.since.Load() == 0 {
 		return
 	}
-	now, name := int64(time.Since(clockStart)), zap.String("store", h.store)
-	seen, unseen := &h.down, []*condition(nil)
+	now, name := int64(clock.System{}.Now()), zap.String("store", h.store)
 	switch {
-	case err == nil:
-		seen, unseen = nil, []*condition{&h.full, &h.busy, &h.down}
-	case errors.Is(err, store.ErrFull):
-		seen, unseen = &h.full, []*condition{&h.down}
-	case errors.Is(err, store.ErrBusy):
-		seen = &h.busy
-	}
-	if seen != nil && seen.begin(now) {
-		logger.Log(seen.level, seen.begins, name, zap.Error(err))
-		if seen == &h.down {
-			if text := h.consequence.Load(); text != nil {
-				logger.Warn(*text, name)
-			}
+	case errors.Is(err, store.ErrBusy): // which says nothing about the store
+		if h.busy.Store(now); h.hurry.Allow() {
+			logger.Warn("this Caddy is too busy to ask the rate limit store: more requests come than it has time for, and some are refused with status 503", name)
 		}
+		return
+	case err != nil && !errors.Is(err, store.ErrFull):
+		h.fail(now, err, logger, name)
+		return
+	case err != nil && h.full.Allow():
+		logger.Warn("the rate limit store is full: this instance decides alone, with its share of the limits", name, zap.Error(err))
 	}
-	for _, c := range unseen {
-		if after, over := c.end(now); over {
-			logger.Info(c.over, name, zap.Duration("after", after))
-		}
+	if since := h.since.Load(); since != 0 && now-h.last.Load() > int64(recoveryTime) && h.since.CompareAndSwap(since, 0) {
+		logger.Info("the rate limit store answers again", name, zap.Duration("after", time.Duration(now-since)))
+	}
+}
+
+// fail records that the store did not answer.
+func (h *Health) fail(now int64, err error, logger *zap.Logger, name zap.Field) {
+	h.last.Store(now)
+	if !h.since.CompareAndSwap(0, now) {
+		return
+	}
+	logger.Error("the rate limit store does not answer", name, zap.Error(err))
+	if text := h.consequence.Load(); text != nil {
+		logger.Warn(*text, name)
 	}
 }
 
 // unknown reports whether the store counts as not answering, but no request has failed for a while: probes must tell then. A
 // server that is only too slow for requests answers them, so each would end what the next request begins.
-func (h *Health) unknown() bool {
-	return h.down.active.Load() && int64(time.Since(clockStart))-h.down.last.Load() > int64(silence)
-}
+func (h *Health) unknown() bool { return !h.Answers() && ago(&h.last) > silence }
 
 // Answers reports whether the store counts as answering.
-func (h *Health) Answers() bool { return !h.down.active.Load() }
+func (h *Health) Answers() bool { return h.since.Load() == 0 }
 
 // DownSince returns since when the store has not answered, or the zero time if it does.
 func (h *Health) DownSince() (since time.Time) {
-	if h.down.active.Load() {
-		since = clockStart.Add(time.Duration(h.down.since.Load()))
+	if !h.Answers() {
+		since = time.Now().Add(-ago(&h.since))
 	}
 	return since
 }
 
 // Busy reports whether this process was too busy to ask the store within the last minute.
-func (h *Health) Busy() bool {
-	last := h.busy.last.Load()
-	return last > 0 && time.Since(clockStart)-time.Duration(last) <= time.Minute
-}
+func (h *Health) Busy() bool { return h.busy.Load() > 0 && ago(&h.busy) <= time.Minute }
+
+func ago(at *atomic.Int64) time.Duration { return clock.System{}.Now() - time.Duration(at.Load()) }
 
 // ErrorCount returns how many requests met an error of that kind, see [store.Failures].
 func (h *Health) ErrorCount(kind string) int64 { return h.Errors[kind].Load() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,7 +29,7 @@ func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
 		return
 	}
 	for ctx.Err() == nil {
-		r.Store.probes.try(ctx, p, r, logger)
+		r.probe(ctx, p, logger)
 		select {
 		case <-ctx.Done():
 		case <-time.After(probeInterval):
@@ -38,26 +37,21 @@ func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
 	}
 }
 
-// probes is what probes of a store have in common. A reload that keeps the store does not ask again: what a probe sends to a
-// server that hangs is in the way of requests, which tell by themselves.
-type probes struct {
-	mu       sync.Mutex
-	answered bool // since the store was opened
-}
-
-// try probes the store once, unless requests show whether it answers.
-func (f *probes) try(ctx context.Context, p store.Shared, r *Ref, logger *zap.Logger) {
-	f.mu.Lock() // of several configs, one probes at a time
-	defer f.mu.Unlock()
-	if f.answered && !r.Store.Health.unknown() {
+// probe probes the store once, unless requests show whether it answers. A reload that keeps the store does not ask again: what a
+// probe sends to a server that hangs is in the way of requests, which tell by themselves.
+func (r *Ref) probe(ctx context.Context, p store.Shared, logger *zap.Logger) {
+	s := r.Store
+	s.probing.Lock() // of several configs, one probes at a time
+	defer s.probing.Unlock()
+	if s.answered && !s.Health.unknown() {
 		return
 	}
 	server, err := probeOnce(ctx, p)
 	if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 		return
 	}
-	if r.Store.Health.note(err, logger); err == nil && !f.answered {
-		f.answered = true
+	if s.Health.note(err, logger); err == nil && !s.answered {
+		s.answered = true
 		r.logServer(server, logger)
 	}
 }

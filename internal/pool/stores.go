@@ -47,7 +47,9 @@ type Store struct {
 	Latency stats.Histogram // of the server, if the store is remote
 	Lately  stats.Minute    // of that latency
 	Turns   *turns.Queues
-	probes  probes
+
+	probing  sync.Mutex
+	answered bool // a probe, since the store was opened
 }
 
 // Destruct implements [caddy.Destructor].
