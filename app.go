@@ -8,12 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
@@ -28,16 +24,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-func init() {
-	caddy.RegisterModule(new(App))
-	httpcaddyfile.RegisterGlobalOption("rate_limit_page", parsePageOption)
-}
+func init() { caddy.RegisterModule(new(App)) }
 
 // App is what the rate limit handlers of one config have in common. The handlers load it.
 type App struct {
-	// Whether the page at /rate_limit/page/ of the admin endpoint is switched off. Default: false.
-	DisablePage bool `json:"disable_page,omitempty"`
-
 	mu    sync.Mutex
 	zones map[string]definition
 
@@ -45,9 +35,9 @@ type App struct {
 	cancel  context.CancelFunc // ends what Start has started
 	servers map[*caddyhttp.Server]*server
 
-	memory   *memorystore.Store
-	settings memorystore.Settings
-	revert   func() // gives the memory store its settings back, if no other config has begun to run since
+	memory  *memorystore.Store
+	maxKeys int    // of the memory store; 0 if no option says it
+	revert  func() // gives the memory store its number back, if no other config has begun to run since
 }
 
 // definition is what all zones of the same name must agree on, in words: the limit, the store, and the key with its prefixes.
@@ -68,7 +58,6 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.servers = make(map[string]definition), make(map[*caddyhttp.Server]*server)
-	a.running.DisablePage = a.DisablePage
 	if err := ctx.GetMetricsRegistry().Register(&a.running); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -160,8 +149,8 @@ func consequence(zones []*zone.Zone) string {
 	return "until the rate limit store answers, " + cmp.Or(strings.Join(parts, "; "), "it has no zones")
 }
 
-// configure notes the config's options of the memory store. A process has one memory store.
-func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval caddy.Duration) error {
+// configure notes the config's option of the memory store. A process has one memory store.
+func (a *App) configure(chosen store.Backend, opened *pool.Store) error {
 	m, ok := chosen.(*backend.MemoryStore)
 	if !ok {
 		return nil
@@ -169,16 +158,11 @@ func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.memory = opened.Store.(*memorystore.Store)
-	if m.MaxKeys != 0 {
-		if a.settings.MaxKeys != 0 && a.settings.MaxKeys != m.MaxKeys {
-			return fmt.Errorf("store memory: max_keys is %d and %d; there is one memory store in a process: set it once, in the global rate_limit option",
-				a.settings.MaxKeys, m.MaxKeys)
-		}
-		a.settings.MaxKeys = m.MaxKeys
+	if a.maxKeys != 0 && m.MaxKeys != 0 && a.maxKeys != m.MaxKeys {
+		return fmt.Errorf("store memory: max_keys is %d and %d; there is one memory store in a process: set it once, in the global rate_limit option",
+			a.maxKeys, m.MaxKeys)
 	}
-	if d := time.Duration(sweepInterval); d != 0 && (a.settings.SweepInterval == 0 || d < a.settings.SweepInterval) {
-		a.settings.SweepInterval = d
-	}
+	a.maxKeys = cmp.Or(m.MaxKeys, a.maxKeys)
 	return nil
 }
 
@@ -189,7 +173,7 @@ func (a *App) Start() error {
 	a.cancel = cancel
 	a.probe(ctx)
 	if a.memory != nil {
-		a.revert = a.memory.Apply(a.settings)
+		a.revert = a.memory.Apply(a.maxKeys)
 	}
 	a.running.Register()
 	go a.running.Sample(ctx)
@@ -197,7 +181,7 @@ func (a *App) Start() error {
 }
 
 // Stop implements [caddy.App]. If the config never ran, because another app did not start, the
-// memory store gets the settings of the running config back.
+// memory store gets the number of keys of the running config back.
 func (a *App) Stop() error {
 	if a.cancel != nil {
 		a.cancel()
@@ -214,16 +198,3 @@ var (
 	_ caddy.App         = (*App)(nil)
 	_ caddy.Provisioner = (*App)(nil)
 )
-
-// parsePageOption parses the global option that switches the page off: rate_limit_page on|off.
-func parsePageOption(d *caddyfile.Dispenser, existing any) (any, error) {
-	d.Next() // the option's name
-	if existing != nil {
-		return nil, d.Err("rate_limit_page already specified")
-	}
-	var shown string
-	if !d.AllArgs(&shown) || shown != "on" && shown != "off" {
-		return nil, d.Errf("rate_limit_page must be on or off, got '%s'", shown)
-	}
-	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: shown == "off"}, nil)}, nil
-}

@@ -89,10 +89,6 @@ type Handler struct {
 	// clients do not come back all at once. 0.2 adds up to 20 %. Default: 0.
 	Jitter *float64 `json:"jitter,omitempty" range:"0..1" default:"=0" syntax:"<fraction>"`
 
-	// How often the memory store removes expired keys, at least 100ms. If several handlers set
-	// it, the shortest interval is used. Default: 1m.
-	SweepInterval caddy.Duration `json:"sweep_interval,omitempty" range:"100ms.." default:"=1m"`
-
 	// Which refusals are logged: one of `first`, `all` or `off`. `first` (the default) writes one
 	// line for a zone and second, with the number of the others. `all` writes a line for each refusal, so an attack
 	// fills the log.
@@ -113,6 +109,9 @@ type Handler struct {
 
 	// Has no effect either.
 	Storage json.RawMessage `json:"storage,omitempty" syntax:"<name> [<value>...] { ... }"`
+
+	// Has no effect either: expired keys are removed once a minute.
+	SweepInterval caddy.Duration `json:"sweep_interval,omitempty" range:"100ms.."`
 
 	logger   *zap.Logger
 	warnings map[string][]string // by zone, from when it was loaded
@@ -166,7 +165,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.store, err = pool.Acquire(backend); err != nil {
 		return err
 	}
-	if err := app.configure(backend, h.store.Store, h.SweepInterval); err != nil {
+	if err := app.configure(backend, h.store.Store); err != nil {
 		return err
 	}
 	if len(h.RateLimits) == 0 {

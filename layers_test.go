@@ -36,7 +36,7 @@ var layers = []struct {
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 999, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
 	{"lua", layer{lines: 1150, kB: 44, own: "algorithms store"}},
-	{"memorystore", layer{lines: 914, kB: 28, own: "algorithms internal/advice internal/duration store"}},
+	{"memorystore", layer{lines: 914, kB: 28, own: "algorithms internal/advice store"}},
 	{"internal/throttle", layer{lines: 11, kB: 2}},
 	{"redisstore/internal/keys", layer{lines: 50, kB: 2, own: "store"}},
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},

@@ -21,7 +21,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -32,8 +31,8 @@ const (
 	// MinMaxKeys is the smallest MaxKeys, so that each shard has some room.
 	MinMaxKeys = 1024
 
-	// DefaultSweepInterval is the default of Options.SweepInterval.
-	DefaultSweepInterval = time.Minute
+	// SweepInterval is how often expired keys are removed.
+	SweepInterval = time.Minute
 
 	shards = 128
 
@@ -53,9 +52,6 @@ type Options struct {
 	// DefaultMaxKeys.
 	MaxKeys int
 
-	// SweepInterval is how often expired keys are removed. 0 means DefaultSweepInterval.
-	SweepInterval time.Duration
-
 	// Now is the clock, in microseconds since 1970. Nil means the machine's clock. A store
 	// with another clock neither sweeps nor renews leases by itself, because timers run by
 	// the machine's clock; call Sweep and Renew after the clock has moved.
@@ -68,11 +64,8 @@ type Options struct {
 
 // Validate reports the first invalid option.
 func (o Options) Validate() error {
-	switch {
-	case o.MaxKeys != 0 && o.MaxKeys < MinMaxKeys:
+	if o.MaxKeys != 0 && o.MaxKeys < MinMaxKeys {
 		return fmt.Errorf("max_keys must be at least %d, got %d", MinMaxKeys, o.MaxKeys)
-	case o.SweepInterval < 0:
-		return fmt.Errorf("sweep_interval must be positive, got %s", duration.Format(o.SweepInterval))
 	}
 	return nil
 }
@@ -82,17 +75,16 @@ type Store struct {
 	shards   [shards]shard // first, so that each begins at a cache line
 	now      func() int64
 	seeds    [2]maphash.Seed
-	settings atomic.Pointer[Settings]
-	networks sync.Map // of *store.Networks by keyName, without a key
+	most     atomic.Pointer[int] // keys
+	networks sync.Map            // of *store.Networks by keyName, without a key
 
-	logger  func() *zap.Logger
-	shared  atomic.Int64 // charges to shared buckets since the last sweep
-	leases  store.Leases
-	clock   func() time.Time // by which leases are renewed
-	changed chan struct{}    // has an element when the settings have changed
-	stop    chan struct{}
-	closed  sync.Once
-	done    chan struct{}
+	logger func() *zap.Logger
+	shared atomic.Int64 // charges to shared buckets since the last sweep
+	leases store.Leases
+	clock  func() time.Time // by which leases are renewed
+	stop   chan struct{}
+	closed sync.Once
+	done   chan struct{}
 }
 
 // New opens a store. Unless the options have a clock, it starts a sweeper, which Close stops.
@@ -101,18 +93,17 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		now:     options.Now,
-		clock:   time.Now,
-		seeds:   [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		logger:  options.Logger,
-		changed: make(chan struct{}, 1),
-		stop:    make(chan struct{}),
-		done:    make(chan struct{}),
+		now:    options.Now,
+		clock:  time.Now,
+		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		logger: options.Logger,
+		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
 	}
 	if s.logger == nil {
 		s.logger = zap.NewNop
 	}
-	s.Apply(Settings{MaxKeys: options.MaxKeys, SweepInterval: options.SweepInterval})
+	s.Apply(options.MaxKeys)
 	if s.now == nil {
 		s.now = newClock()
 		go s.sweeper()

@@ -13,8 +13,7 @@ import (
 // when the store is too small for the keys that come, and renews leases.
 func (s *Store) sweeper() {
 	defer close(s.done)
-	interval := s.sweepInterval()
-	ticker, renewal := time.NewTicker(interval), time.NewTicker(store.RenewInterval)
+	ticker, renewal := time.NewTicker(SweepInterval), time.NewTicker(store.RenewInterval)
 	defer ticker.Stop()
 	defer renewal.Stop()
 	crowded := false
@@ -25,12 +24,6 @@ func (s *Store) sweeper() {
 			crowded = s.report(crowded)
 		case <-renewal.C:
 			s.Renew()
-		case <-s.changed:
-			// Frequent reloads that do not change the interval must not delay the sweep.
-			if next := s.sweepInterval(); next != interval {
-				interval = next
-				ticker.Reset(interval)
-			}
 		case <-s.stop:
 			return
 		}

@@ -70,7 +70,7 @@ func newPair(t *testing.T, server *redistest.Server) *pair {
 
 func (p *pair) openMemory() {
 	var err error
-	p.memory, err = memorystore.New(memorystore.Options{Now: p.now.Load, SweepInterval: time.Hour})
+	p.memory, err = memorystore.New(memorystore.Options{Now: p.now.Load})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -114,13 +114,8 @@ func testGateway(t *testing.T, w *world) {
 			t.Errorf("%s from %q: status %d, want %d: %.200s", c.path, c.origin, response.StatusCode, c.status, text)
 		}
 	}
-	off := startCaddy(t, "\trate_limit_page off\n", "respond ok")
 	binary, err := buildCaddy()
 	must(t, err)
-	output, err := exec.Command(binary, "rate-limit", "page", "--address", off.admin).CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "the page is switched off") {
-		t.Errorf("with rate_limit_page off: %v\n%s", err, output)
-	}
 	for arguments, want := range map[string]string{"--listen=0.0.0.0:0": "that only this machine can reach", "--listen=nonsense": "such as localhost:2080"} {
 		if output, err := exec.Command(binary, "rate-limit", "page", arguments, "--address", w.one.admin).CombinedOutput(); err == nil || !strings.Contains(string(output), want) {
 			t.Errorf("%s: %v\n%s", arguments, err, output)

@@ -88,9 +88,6 @@ type pageSecond struct {
 // streamPage sends what the page shows, an event per second. Nothing is done for it while nobody reads,
 // and for a request only what any subscriber to decisions costs.
 func streamPage(c *adminCall) (any, error) {
-	if err := checkPage(); err != nil {
-		return nil, err
-	}
 	rate, wants, err := c.readSubscription()
 	if err != nil {
 		return nil, err
@@ -289,17 +286,6 @@ const pagePath = "page/"
 
 // servePage answers with a file of the page.
 func servePage(c *adminCall) (any, error) {
-	if err := checkPage(); err != nil {
-		return nil, err
-	}
 	_, name, _ := strings.Cut(c.request.URL.Path, "/"+pagePath)
 	return nil, page.Serve(c.ResponseWriter, c.request, name)
-}
-
-// checkPage returns an error if the page is switched off.
-func checkPage() error {
-	if running().DisablePage {
-		return adminError(http.StatusNotFound, "the page is switched off by the global option rate_limit_page off (disable_page)")
-	}
-	return nil
 }

@@ -39,9 +39,6 @@ type Config struct {
 	mu       sync.Mutex
 	handlers []Handler
 	before   map[string]counted // of each zone
-
-	// DisablePage says that the page is switched off.
-	DisablePage bool
 }
 
 // counted is what a zone had counted when a config began to run.

@@ -83,7 +83,7 @@ func TestBatches(t *testing.T) {
 	server := redistest.Shared(t)
 	script := NewScript(redistest.KeyClock(clock))
 	now := int64(storetest.Start)
-	memory, err := memorystore.New(memorystore.Options{Now: func() int64 { return now }, SweepInterval: time.Hour})
+	memory, err := memorystore.New(memorystore.Options{Now: func() int64 { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
