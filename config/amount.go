@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,7 +28,7 @@ type Amount struct {
 }
 
 // Parse implements [option.Value].
-func (a *Amount) Parse(args []string) (err error) {
+func (a *Amount) Parse(args []string, of *option.Field) (err error) {
 	number := strings.Join(args, " ")
 	name, rest, ok := placeholder.Cut(number)
 	*a = Amount{From: name, Fallback: rest != ""}
@@ -42,7 +41,7 @@ func (a *Amount) Parse(args []string) (err error) {
 		number = rest
 	}
 	if a.Number, err = strconv.ParseInt(number, 10, 64); err == nil {
-		return nil
+		return of.Within(float64(a.Number))
 	}
 	if _, _, notRate := ParseRate(number); notRate == nil {
 		return fmt.Errorf("it is a rate: write rate %s, or events and window", number)
@@ -55,19 +54,8 @@ func (a *Amount) Expects(span string) string {
 	return "a whole number" + span + " or a placeholder such as {http.vars.quota} 100"
 }
 
-// Amount implements [option.Ranged].
-func (a *Amount) Amount() (int64, bool) { return a.Number, a.From == "" || a.Fallback }
-
 // MarshalJSON implements [json.Marshaler].
-func (a Amount) MarshalJSON() ([]byte, error) {
-	if a.From != "" {
-		return json.Marshal(a.String())
-	}
-	return json.Marshal(a.Number)
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (a *Amount) UnmarshalJSON(text []byte) error { return option.Text(text, a) }
+func (a Amount) MarshalJSON() ([]byte, error) { return option.Marshal(a.String()) }
 
 // String returns the amount as a Caddyfile has it.
 func (a Amount) String() string {

@@ -35,7 +35,7 @@ type Ban struct {
 var banSyntax = [...]string{"duration", "=after", "after", "=refusals", "=in", "window", "=up_to", "up_to"}
 
 // Parse implements [option.Value]: <duration> after <n> refusals in <duration> [up_to <duration>].
-func (b *Ban) Parse(args []string) error {
+func (b *Ban) Parse(args []string, _ *option.Field) error {
 	if len(args) != len(banSyntax) && len(args) != len(banSyntax)-2 {
 		return option.ErrWrong
 	}

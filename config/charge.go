@@ -135,7 +135,7 @@ const (
 const maxPerEvent = 1000
 
 // Parse implements [option.Value].
-func (f *Fallback) Parse(args []string) error {
+func (f *Fallback) Parse(args []string, of *option.Field) error {
 	if *f = (Fallback{}); len(args) != 1 {
 		return option.ErrWrong
 	}
@@ -158,20 +158,12 @@ func (f *Fallback) Parse(args []string) error {
 		return option.Nearest(args[0], booked, counted)
 	}
 	f.Cost = &n
-	return nil
+	return of.Within(float64(n))
 }
 
 // Expects implements [option.Value].
 func (f *Fallback) Expects(span string) string {
 	return "booked, counted, counted*<weight>, or a whole number" + span
-}
-
-// Amount implements [option.Ranged].
-func (f *Fallback) Amount() (int64, bool) {
-	if f.Cost == nil {
-		return 0, false
-	}
-	return *f.Cost, true
 }
 
 // String returns the fallback as a Caddyfile has it.
@@ -188,10 +180,7 @@ func (f *Fallback) String() string {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (f *Fallback) MarshalJSON() ([]byte, error) { return option.Marshal(f, f.String()) }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (f *Fallback) UnmarshalJSON(text []byte) error { return option.Text(text, f) }
+func (f *Fallback) MarshalJSON() ([]byte, error) { return option.Marshal(f.String()) }
 
 // Of returns the final cost of a request, given what was booked, how many events came, and what the response has
 // said so far.

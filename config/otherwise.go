@@ -23,7 +23,7 @@ type Otherwise struct {
 }
 
 // Parse implements [option.Value].
-func (o *Otherwise) Parse(args []string) (err error) {
+func (o *Otherwise) Parse(args []string, of *option.Field) (err error) {
 	if len(args) == 0 || len(args) > 2 || len(args) == 2 && args[0] != Reject || args[0] == "" {
 		return option.ErrWrong
 	}
@@ -33,16 +33,13 @@ func (o *Otherwise) Parse(args []string) (err error) {
 			return option.ErrWrong
 		}
 	}
-	return nil
+	return of.Among(o.Word)
 }
 
 // Expects implements [option.Value].
 func (o *Otherwise) Expects(words string) string {
 	return cmp.Or(words, "the name of a plan, or reject") + ", which a status from 400 to 599 may follow"
 }
-
-// Chosen implements [option.Worded].
-func (o *Otherwise) Chosen() string { return o.Word }
 
 // String returns it as a Caddyfile has it.
 func (o Otherwise) String() string {
@@ -62,6 +59,3 @@ func (o Otherwise) Full(usual int) string {
 
 // MarshalJSON implements [json.Marshaler].
 func (o Otherwise) MarshalJSON() ([]byte, error) { return json.Marshal(o.String()) }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (o *Otherwise) UnmarshalJSON(text []byte) error { return option.Text(text, o) }

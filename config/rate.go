@@ -29,7 +29,7 @@ func parsePer(text string) (w Window, err error) {
 	if unit, ok := units[text]; ok {
 		return Window{Duration: caddy.Duration(unit)}, nil
 	}
-	if err = w.Parse([]string{text}); err != nil || w == (Window{}) {
+	if err = w.Parse([]string{text}, nil); err != nil || w == (Window{}) {
 		err = fmt.Errorf("window '%s' must be a duration such as 1s or 5m, or one of s, sec, second, m, min, minute, h, hour, d, day, week, month, year", text)
 	}
 	return w, err

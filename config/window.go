@@ -34,7 +34,7 @@ var calendarWords = map[string]algorithms.Calendar{
 }
 
 // Parse implements [option.Value].
-func (w *Window) Parse(args []string) error {
+func (w *Window) Parse(args []string, of *option.Field) error {
 	if _, _, ok := placeholder.Cut(strings.Join(args, " ")); ok {
 		return errors.New("it cannot be a placeholder: write a plan for each other window")
 	}
@@ -46,8 +46,10 @@ func (w *Window) Parse(args []string) error {
 		return nil
 	}
 	d, err := option.ParseDuration(args[0])
-	w.Duration = caddy.Duration(d)
-	return err
+	if w.Duration = caddy.Duration(d); err != nil {
+		return err
+	}
+	return of.Within(float64(d))
 }
 
 // Expects implements [option.Value].
@@ -55,18 +57,12 @@ func (w *Window) Expects(span string) string {
 	return "a duration" + span + ", or day, week, month or year"
 }
 
-// Amount implements [option.Ranged].
-func (w *Window) Amount() (int64, bool) { return int64(w.Duration), w.Calendar == 0 }
-
 // MarshalJSON implements [json.Marshaler].
-func (w Window) MarshalJSON() ([]byte, error) { return option.Marshal(&w, w.Format()) }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (w *Window) UnmarshalJSON(text []byte) error {
-	if json.Unmarshal(text, &w.Duration) == nil { // also nanoseconds
-		return nil
+func (w Window) MarshalJSON() ([]byte, error) {
+	if w.Calendar != 0 {
+		return json.Marshal(w.Format())
 	}
-	return option.Text(text, w)
+	return json.Marshal(w.Duration)
 }
 
 // Format returns the window as a Caddyfile has it.

@@ -46,23 +46,12 @@ type Field struct {
 
 // Value is an option whose text is more than a number, a duration or a word.
 type Value interface {
-	// Parse reads the arguments of a Caddyfile, or the words of a text in JSON. An error says why they are wrong;
-	// [ErrWrong] adds nothing.
-	Parse(args []string) error
+	// Parse reads the arguments of a Caddyfile, or the words of a text in JSON. The option, which may be nil, knows which numbers and
+	// words it can be. An error says why the arguments are wrong; [ErrWrong] adds nothing.
+	Parse(args []string, of *Field) error
 
 	// Expects says what the arguments must be. The span is that of its number, such as " from 1 to 5", or else its words.
 	Expects(span string) string
-}
-
-// Worded is a value with one of the words in its tag.
-type Worded interface {
-	Chosen() string
-}
-
-// Ranged is a value with a number or a duration in it that has bounds.
-type Ranged interface {
-	// Amount returns the number, and false if it has none that is known.
-	Amount() (int64, bool)
 }
 
 // Fields returns the options of a struct, with those of structs that are embedded in it.
@@ -213,7 +202,7 @@ func (f *Field) parse(v reflect.Value, text string) error {
 			return err
 		}
 		v.SetInt(int64(d))
-		return f.inRange(v)
+		return f.check(v)
 	}
 	switch v.Kind() {
 	case reflect.Bool:
@@ -240,52 +229,44 @@ func (f *Field) parse(v reflect.Value, text string) error {
 		}
 		v.SetInt(n)
 	}
-	return f.inRange(v)
+	return f.check(v)
 }
 
-// inRange returns an error for a value that is not within its bounds, or is none of its words.
-func (f *Field) inRange(v reflect.Value) error {
-	if word, ok := word(v); ok && f.Words != nil && !slices.Contains(f.Words, word) {
-		return Nearest(word, f.Words...)
-	}
-	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
+// check returns an error for a value that is not within the bounds of the option, or is none of its words.
+func (f *Field) check(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Int, reflect.Int64:
+		return f.Within(float64(v.Int()))
+	case reflect.Float64:
+		return f.Within(v.Float())
+	case reflect.String:
+		return f.Among(v.String())
+	case reflect.Slice:
 		for i := range v.Len() {
-			if v.Index(i).String() == "" {
+			if text := v.Index(i); text.Kind() == reflect.String && text.Len() == 0 {
 				return errors.New("one of its texts is empty")
-			}
-			if err := f.inRange(v.Index(i)); err != nil {
+			} else if err := f.check(text); err != nil {
 				return err
 			}
 		}
 	}
-	n, known := number(v)
-	if !known || n == 0 && f.Zero != "" || (f.Least == "" || n >= bound(f.Least)) && (f.Greatest == "" || n <= bound(f.Greatest)) {
+	return nil
+}
+
+// Within returns an error for a number that is not within the bounds of the option.
+func (f *Field) Within(n float64) error {
+	if f == nil || n == 0 && f.Zero != "" || (f.Least == "" || n >= bound(f.Least)) && (f.Greatest == "" || n <= bound(f.Greatest)) {
 		return nil
 	}
 	return ErrWrong
 }
 
-// word returns the word in a value.
-func word(v reflect.Value) (string, bool) {
-	if w, ok := v.Addr().Interface().(Worded); ok {
-		return w.Chosen(), true
+// Among returns an error for a word that is none of the option's.
+func (f *Field) Among(word string) error {
+	if f.Words == nil || slices.Contains(f.Words, word) {
+		return nil
 	}
-	return v.String(), v.Kind() == reflect.String
-}
-
-// number returns the number in a value.
-func number(v reflect.Value) (float64, bool) {
-	if r, ok := v.Addr().Interface().(Ranged); ok {
-		n, known := r.Amount()
-		return float64(n), known
-	}
-	switch v.Kind() {
-	case reflect.Int, reflect.Int64:
-		return float64(v.Int()), true
-	case reflect.Float64:
-		return v.Float(), true
-	}
-	return 0, false
+	return Nearest(word, f.Words...)
 }
 
 // bound returns the number of a bound, which may be a duration.
@@ -317,10 +298,7 @@ func (f *Field) set(v reflect.Value, args []string) error {
 	}
 	switch to := v.Addr().Interface().(type) {
 	case Value:
-		if err := to.Parse(args); err != nil {
-			return err
-		}
-		return f.inRange(v)
+		return to.Parse(args, f)
 	case *http.Header: // with any value if there is none
 		if len(args) == 0 || len(args) > 2 {
 			return ErrWrong
@@ -342,7 +320,7 @@ func (f *Field) set(v reflect.Value, args []string) error {
 		if len(args) == 0 {
 			return ErrWrong
 		}
-		return f.inRange(v)
+		return f.check(v)
 	}
 	switch {
 	case f.Zero != "" && (len(args) == 1 && args[0] == f.Zero || len(args) == 0 && f.Syntax[0] == '['):

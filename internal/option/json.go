@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,28 +68,27 @@ func (f *Field) read(raw json.RawMessage, prefix string, v reflect.Value) error 
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	name := prefix + f.JSON
-	_, own := v.Addr().Interface().(json.Unmarshaler)
-	_, isValue := v.Addr().Interface().(Value)
+	name, to := prefix+f.JSON, v.Addr().Interface()
 	switch {
-	case v.Kind() == reflect.Struct && !own:
+	case v.Kind() == reflect.Struct && len(Fields(v.Type())) > 0:
 		return object(raw, name+".", v)
 	case v.Kind() == reflect.Map && v.Type().Elem().Kind() == reflect.Pointer:
 		return f.readEach(raw, prefix, v)
 	}
-	why := json.Unmarshal(raw, v.Addr().Interface())
-	switch {
-	case why == nil:
-		why = f.inRange(v)
-		if n, known := number(v); why != nil && known && f.isTime() && raw[0] != '"' {
-			why = nanoseconds(int64(n))
-		}
-	case v.Type() == durationType && raw[0] == '"':
+	var why error
+	if value, ok := to.(Value); ok {
+		why = f.readText(raw, value)
+	} else if why = json.Unmarshal(raw, to); why == nil {
+		why = f.check(v)
+	} else if v.Type() == durationType && raw[0] == '"' {
 		_, why = ParseDuration(strings.Trim(string(raw), `"`))
-	case own && v.Type() != durationType && !isValue:
+	} else if _, own := to.(json.Unmarshaler); own && v.Type() != durationType {
 		return fmt.Errorf("%s: %w", name, why)
-	case !isValue:
+	} else {
 		why = ErrWrong
+	}
+	if n, err := strconv.ParseInt(string(raw), 10, 64); why != nil && err == nil && f.isTime() {
+		why = nanoseconds(n)
 	}
 	if why == nil {
 		return nil
@@ -115,21 +115,24 @@ func Times(of any) (names []string) {
 	return names
 }
 
-// Text sets a value from a text or a number of JSON.
-func Text(raw []byte, to Value) error {
+// readText sets a value from a text or a number of JSON.
+func (f *Field) readText(raw []byte, to Value) error {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		if text = string(raw); strings.Trim(text, "+-.eE0123456789") != "" {
 			return ErrWrong
 		}
+		if f.isTime() {
+			text += "ns"
+		}
 	}
-	return to.Parse(strings.Fields(text))
+	return to.Parse(strings.Fields(text), f)
 }
 
-// Marshal returns the number in a value as JSON, or else its text.
-func Marshal(v Ranged, text string) ([]byte, error) {
-	if n, known := v.Amount(); known {
-		return json.Marshal(n)
+// Marshal returns text as JSON: a number if it is one.
+func Marshal(text string) ([]byte, error) {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return []byte(text), nil
 	}
 	return json.Marshal(text)
 }
