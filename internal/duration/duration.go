@@ -1,4 +1,4 @@
-// Package duration checks durations in configs, and formats them the way people write them.
+// Package duration formats durations the way people write them.
 package duration
 
 import (
@@ -6,22 +6,6 @@ import (
 	"strings"
 	"time"
 )
-
-// CheckMin returns an error if the duration of the named option is shorter than shortest.
-func CheckMin(name string, got, shortest time.Duration) error {
-	if got >= shortest {
-		return nil
-	}
-	hint := ""
-	if got > 0 && got < time.Millisecond {
-		seconds := got.Nanoseconds()
-		if seconds > 24*3600 {
-			seconds = 60
-		}
-		hint = fmt.Sprintf(`; a number in JSON is nanoseconds: write "%ds" for %[1]d seconds`, seconds)
-	}
-	return fmt.Errorf("%s must be at least %s, got %s%s", name, Format(shortest), Format(got), hint)
-}
 
 // Short formats a duration with a precision that people can use.
 func Short(d time.Duration) string {

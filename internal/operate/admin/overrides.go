@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -46,8 +45,10 @@ func (l *validity) applyTo(s *store.Override) error {
 	if s.Note = l.Note; l.For == nil {
 		return nil
 	}
-	s.For = time.Duration(*l.For)
-	return duration.CheckMin("for", s.For, store.MinOverride)
+	if s.For = time.Duration(*l.For); s.For < store.MinOverride { // 0 in an override is no end
+		return fmt.Errorf(`for must be at least %s, got %s: write a text such as "2h"`, store.MinOverride, s.For)
+	}
+	return nil
 }
 
 // set sets the override that the body asks for, or a ban, for which the body may be empty.
