@@ -42,8 +42,8 @@ type Entry struct {
 	// RefusedCost is what the last refused request cost of which that was noted; 0 if it is not known.
 	RefusedCost int64
 
-	// Counts are by kind.
-	Counts [kinds]Count
+	// Counts are by kind: the key has come at least so often.
+	Counts [kinds]uint64
 }
 
 // Recent counts the keys of recent requests: those of the current span of time and of the one
@@ -149,9 +149,9 @@ func (s spanList) entry(hash uint64) (e Entry) {
 	var plans [kinds]string
 	for kind := range kinds {
 		for _, in := range s.sketches(kind) {
-			e.Counts[kind] = e.Counts[kind].plus(in.count(hash, func(of *keyInfo) {
+			e.Counts[kind] += in.count(hash, func(of *keyInfo) {
 				plans[kind], e.RefusedCost = cmp.Or(of.plan, plans[kind]), cmp.Or(of.cost, e.RefusedCost)
-			}))
+			})
 		}
 	}
 	e.Plan = cmp.Or(plans[Requests], plans[Refused])
@@ -179,7 +179,7 @@ func (r *Recent) Of(key string) (e Entry, since time.Time) {
 func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
 	spans, keys := r.spans(), make(map[uint64]keyInfo)
 	for _, s := range spans.sketches(by) {
-		s.each(func(hash uint64, of *keyInfo, _ Count) {
+		s.each(func(hash uint64, of *keyInfo, _ uint64) {
 			keys[hash] = keyInfo{key: bytes.Clone(of.key), length: of.length}
 		})
 	}
@@ -189,9 +189,7 @@ func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
 		top = append(top, e)
 	}
 	slices.SortFunc(top, func(a, b Entry) int {
-		x, y := a.Counts[by], b.Counts[by]
-		return cmp.Or(cmp.Compare(y.AtLeast, x.AtLeast), cmp.Compare(x.Error, y.Error),
-			strings.Compare(a.Key, b.Key), cmp.Compare(a.Length, b.Length))
+		return cmp.Or(cmp.Compare(b.Counts[by], a.Counts[by]), strings.Compare(a.Key, b.Key), cmp.Compare(a.Length, b.Length))
 	})
 	return top[:min(n, len(top))], spans.since()
 }
@@ -209,9 +207,9 @@ type Spread struct {
 func (r *Recent) Spread() (s Spread) {
 	known := make(map[uint64]bool) // by hash; true if the key has come more than once
 	for _, in := range r.spans().sketches(Requests) {
-		s.Requests += in.each(func(hash uint64, _ *keyInfo, c Count) {
+		s.Requests += in.each(func(hash uint64, _ *keyInfo, atLeast uint64) {
 			_, again := known[hash]
-			known[hash] = again || c.AtLeast > 1
+			known[hash] = again || atLeast > 1
 		})
 	}
 	s.Keys = len(known)

@@ -10,7 +10,7 @@
 // The cell of the key that had the place keeps the count of that key. So in a flood of keys that come
 // once, most requests only count in a cell.
 //
-// The true count of a key is from AtLeast to AtLeast + Error. A key with more than 1/16 of the
+// The count of a key without that error is certain: the key has come at least so often. A key with more than 1/16 of the
 // requests of its bucket is always listed. There are 32 buckets, so a key with a few thousandths
 // of all requests is missed only if many keys like it share its bucket.
 package topk
@@ -26,16 +26,6 @@ const (
 	ways    = 16
 	cells   = 64
 )
-
-// Count is an estimate: the true count is from AtLeast to AtLeast + Error.
-type Count struct {
-	AtLeast uint64
-	Error   uint64
-}
-
-func (c Count) plus(other Count) Count {
-	return Count{c.AtLeast + other.AtLeast, c.Error + other.Error}
-}
 
 // sketch counts keys by their hashes, and knows something of each key with a place. The zero sketch is empty and ready to use.
 type sketch struct {
@@ -105,33 +95,26 @@ func (b *bucket) place(hash uint64) (i int) {
 	return i
 }
 
-// count returns the count of a key. If the key has a place, look gets what is known of the key.
-func (s *sketch) count(hash uint64, look func(of *keyInfo)) Count {
-	b := s.buckets[hash%buckets].Load()
-	if b == nil {
-		return Count{}
+// count returns how often a key has come at least. If the key has a place, look gets what is known of the key.
+func (s *sketch) count(hash uint64, look func(of *keyInfo)) (atLeast uint64) {
+	if b := s.buckets[hash%buckets].Load(); b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
+			look(&b.of[i])
+			return uint64(b.counts[i] - b.errors[i])
+		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	i := slices.Index(b.hashes[:b.n], hash)
-	if i < 0 {
-		return Count{Error: uint64(b.without[cellOf(hash)])}
-	}
-	look(&b.of[i])
-	return b.count(i)
-}
-
-func (b *bucket) count(i int) Count {
-	return Count{AtLeast: uint64(b.counts[i] - b.errors[i]), Error: uint64(b.errors[i])}
+	return 0
 }
 
 // each tells visit each key with a place. It returns how many requests were counted.
-func (s *sketch) each(visit func(hash uint64, of *keyInfo, c Count)) (requests uint64) {
+func (s *sketch) each(visit func(hash uint64, of *keyInfo, atLeast uint64)) (requests uint64) {
 	for i := range s.buckets {
 		if b := s.buckets[i].Load(); b != nil {
 			b.mu.Lock()
 			for j := range b.n {
-				visit(b.hashes[j], &b.of[j], b.count(j))
+				visit(b.hashes[j], &b.of[j], uint64(b.counts[j]-b.errors[j]))
 			}
 			requests += b.requests
 			b.mu.Unlock()

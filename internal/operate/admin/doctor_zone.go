@@ -53,7 +53,7 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 	}
 	if z.Template.NumPlaceholders() > 0 {
 		keyless, _ := z.Stats.Keys.Of(z.Template.Empty)
-		facts.Keyless = keyless.Counts[topk.Requests].AtLeast
+		facts.Keyless = keyless.Counts[topk.Requests]
 	}
 	return facts
 }

@@ -102,10 +102,10 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 func (z *runningZone) lately(key string) *adminapi.Lately {
 	recent, since := z.Stats.Keys.Of(key)
 	counts := recent.Counts
-	if counts[topk.Requests].AtLeast == 0 {
+	if counts[topk.Requests] == 0 {
 		return nil
 	}
-	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, DryRun: z.mayTry(key, false)}
+	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests], Refused: counts[topk.Refused], DryRun: z.mayTry(key, false)}
 }
 
 // findKey shows a key in all zones. If the keys of a zone have several parts, and the call has just

@@ -32,7 +32,7 @@ func (z *runningZone) frequent(counts *topk.Recent, n int, by topk.Kind, name fu
 	entries, since := counts.Top(n, by)
 	answer := adminapi.Top{Zone: z.Name, Since: since, Keys: make([]adminapi.KeyCount, len(entries))}
 	for i, e := range entries {
-		answer.Keys[i] = adminapi.KeyCount{Plan: e.Plan, Requests: e.Counts[topk.Requests].AtLeast, Refused: e.Counts[topk.Refused].AtLeast}
+		answer.Keys[i] = adminapi.KeyCount{Plan: e.Plan, Requests: e.Counts[topk.Requests], Refused: e.Counts[topk.Refused]}
 		name(&e, &answer.Keys[i])
 	}
 	return answer
