@@ -30,31 +30,16 @@ func (r *Request) Replacer() *caddy.Replacer {
 	return r.replacer
 }
 
-// Reader returns a function that reads the value of a placeholder as text. Those of the usual keys
-// are read from the request as Caddy's replacer does it, because the replacer compares the name
-// with all others first.
+// Reader returns a function that reads the value of a placeholder as text. Variables and the host are read from the request as Caddy's
+// replacer does it, because the replacer compares the name with all others first.
 func Reader(name string) func(*Request) string {
 	if variable, ok := strings.CutPrefix(name, varsPrefix); ok {
 		return func(r *Request) string { return text(r.Vars[variable]) }
 	}
-	switch name {
-	case "http.request.remote.host":
-		return remoteHost
-	case "http.request.host":
+	if name == "http.request.host" {
 		return func(r *Request) string { return withoutPort(r.Host) }
-	case "http.request.uri.path":
-		return func(r *Request) string { return r.URL.Path }
 	}
 	return func(r *Request) string { return Text(r.Replacer(), name) }
-}
-
-// remoteHost returns nothing before the TLS handshake is complete, because the address may be forged
-// until then.
-func remoteHost(r *Request) string {
-	if r.TLS != nil && !r.TLS.HandshakeComplete {
-		return ""
-	}
-	return withoutPort(r.RemoteAddr)
 }
 
 func withoutPort(address string) string {
