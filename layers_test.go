@@ -49,7 +49,7 @@ var layers = []struct {
 	{"redisstore/internal/multislot", layer{lines: 190, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys " +
+	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys " +
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
 		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 383, kB: 11}},

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
 // block is a struct of options, and where it is in a config.
@@ -41,7 +42,7 @@ var blocks = []block{
 	{"ban", config.Ban{}, "rate_limit {; zone z {; key {header.A}; rate 10/1m; ban 1s after 3 refusals in 1m; }; }", "rate_limits z ban"},
 	{"memory", backend.MemoryStore{}, "rate_limit {; store memory {; ?; }; zone z {; rate 10/1m; }; }", "store"},
 	{"redis", backend.RedisStore{}, "rate_limit {; store redis {; ?; }; zone z {; rate 10/1m; }; }", "store"},
-	{"tls", backend.RedisTLS{}, "rate_limit {; store redis {; tls {; ?; }; }; zone z {; rate 10/1m; }; }", "store tls"},
+	{"tls", redisstore.TLS{}, "rate_limit {; store redis {; tls {; ?; }; }; zone z {; rate 10/1m; }; }", "store tls"},
 	{"adaptive", adaptive.Handler{}, "adaptive_concurrency z {; ?; }", ""},
 }
 

@@ -69,7 +69,7 @@ type RedisStore struct {
 
 	// Encrypts the connections, also those to Sentinels. Default: no TLS, unless the URL
 	// begins with rediss.
-	TLS *RedisTLS `json:"tls,omitempty" default:"=off"`
+	TLS *redisstore.TLS `json:"tls,omitempty" default:"=off"`
 
 	// The start of every key, without braces. Instances with different prefixes do not
 	// share limits. Default: `rl`.
@@ -89,26 +89,6 @@ type RedisStore struct {
 	DenyCache *caddy.Duration `json:"deny_cache,omitempty" range:"1ms..1m" zero:"off" syntax:"<duration>|off" default:"=1s"`
 
 	options redisstore.Options
-}
-
-// RedisTLS encrypts the connections to Redis, and says which servers to trust.
-type RedisTLS struct {
-	// A PEM file with the CA certificates to trust. Default: of the system.
-	CA string `json:"ca,omitempty" syntax:"<file>" default:"=of the system"`
-
-	// A PEM file with the client's certificate. Requires key. Default: none.
-	Cert string `json:"cert,omitempty" syntax:"<file>" default:"=none"`
-
-	// A PEM file with the key of cert. Default: none.
-	Key string `json:"key,omitempty" syntax:"<file>" default:"=none"`
-
-	// The name that the certificate of every server must have. Default: the host of the
-	// server's address.
-	ServerName string `json:"server_name,omitempty" syntax:"<name>" default:"=the host of the address"`
-
-	// Accepts any certificate. Then anyone on the network path can read and change the
-	// traffic. Default: false.
-	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty" default:"=false"`
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -145,7 +125,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	}
 	var tls redisstore.TLS
 	if s.TLS != nil {
-		tls = redisstore.TLS(*s.TLS)
+		tls = *s.TLS
 		o.TLS = &tls
 	}
 	repl := caddy.NewReplacer()

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/reference"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
 const (
@@ -33,7 +34,7 @@ var objects = []reference.Object{
 	{ID: "ban", Of: config.Ban{}},
 	{ID: "memory", Of: backend.MemoryStore{}, Inline: [2]string{"backend", "memory"}},
 	{ID: "redis", Of: backend.RedisStore{}, Inline: [2]string{"backend", "redis"}},
-	{ID: "tls", Of: backend.RedisTLS{}},
+	{ID: "tls", Of: redisstore.TLS{}},
 	{ID: "adaptive", Of: adaptive.Handler{}, Inline: [2]string{"handler", "adaptive_concurrency"}},
 	{ID: "rate_limit", Of: caddyratelimit.App{}},
 }

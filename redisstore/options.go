@@ -15,7 +15,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
@@ -26,17 +25,8 @@ const (
 	// DefaultTimeout bounds one decision unless Options say otherwise.
 	DefaultTimeout = 50 * time.Millisecond
 
-	// MinTimeout and MaxTimeout bound the time a decision may take.
-	MinTimeout = time.Millisecond
-	MaxTimeout = time.Minute
-
-	// DefaultDenyCache is how long a refusal is remembered unless Options say otherwise, and
-	// MaxDenyCache the longest.
+	// DefaultDenyCache is how long a refusal is remembered unless Options say otherwise.
 	DefaultDenyCache = time.Second
-	MaxDenyCache     = time.Minute
-
-	// MaxPoolSize bounds the connections: go-redis makes room for them all at once.
-	MaxPoolSize = 10_000
 
 	defaultHost = "127.0.0.1"
 	defaultPort = "6379"
@@ -92,12 +82,12 @@ type Options struct {
 	// DefaultTimeout.
 	Timeout time.Duration
 
-	// PoolSize is how many connections there may be to each server, at most MaxPoolSize.
+	// PoolSize is how many connections there may be to each server. go-redis makes room for them all at once.
 	// Default: 10 for each CPU.
 	PoolSize int
 
 	// DenyCache is how long a refusal is remembered at most, so that a client that keeps
-	// asking does not keep Redis busy. It is at most MaxDenyCache; below 0, nothing is
+	// asking does not keep Redis busy. Below 0, nothing is
 	// remembered. Default: DefaultDenyCache.
 	DenyCache time.Duration
 
@@ -121,7 +111,7 @@ type Options struct {
 	clock func() time.Time
 }
 
-// Complete checks the options and returns them with the URL taken apart and defaults filled in,
+// Complete checks how the options go together, whose bounds the config has checked, and returns them with the URL taken apart and defaults filled in,
 // so that options that mean the same are equal. It reads no files.
 func (o Options) Complete() (Options, error) {
 	if o.URL != "" {
@@ -133,14 +123,6 @@ func (o Options) Complete() (Options, error) {
 		}
 	}
 	switch {
-	case o.DB < 0:
-		return Options{}, fmt.Errorf("db must be at least 0, got %d", o.DB)
-	case o.Timeout != 0 && (o.Timeout < MinTimeout || o.Timeout > MaxTimeout):
-		return Options{}, fmt.Errorf("timeout must be from %s to %s, got %s", duration.Format(MinTimeout), duration.Format(MaxTimeout), duration.Format(o.Timeout))
-	case o.DenyCache > MaxDenyCache:
-		return Options{}, fmt.Errorf("deny_cache must be at most %s, got %s", duration.Format(MaxDenyCache), duration.Format(o.DenyCache))
-	case o.PoolSize < 0 || o.PoolSize > MaxPoolSize:
-		return Options{}, fmt.Errorf("pool_size must be from 1 to %d, got %d", MaxPoolSize, o.PoolSize)
 	case strings.ContainsAny(o.KeyPrefix, "{}"):
 		return Options{}, fmt.Errorf("key_prefix must not contain braces, got %q", o.KeyPrefix)
 	case o.Username != "" && o.Password == "":

@@ -8,19 +8,24 @@ import (
 	"strings"
 )
 
-// TLS says how to encrypt.
+// TLS encrypts the connections to Redis, and says which servers to trust.
 type TLS struct {
-	// CA is a PEM file with the certificates to trust. Default: the system's.
-	CA string
+	// A PEM file with the CA certificates to trust. Default: of the system.
+	CA string `json:"ca,omitempty" syntax:"<file>" default:"=of the system"`
 
-	// Cert and Key are PEM files with the client's certificate and its key.
-	Cert, Key string
+	// A PEM file with the client's certificate. Requires key. Default: none.
+	Cert string `json:"cert,omitempty" syntax:"<file>" default:"=none"`
 
-	// ServerName is what the server's certificate must be for. Default: the host.
-	ServerName string
+	// A PEM file with the key of cert. Default: none.
+	Key string `json:"key,omitempty" syntax:"<file>" default:"=none"`
 
-	// InsecureSkipVerify accepts any certificate, also that of an attacker in between.
-	InsecureSkipVerify bool
+	// The name that the certificate of every server must have. Default: the host of the
+	// server's address.
+	ServerName string `json:"server_name,omitempty" syntax:"<name>" default:"=the host of the address"`
+
+	// Accepts any certificate. Then anyone on the network path can read and change the
+	// traffic. Default: false.
+	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty" default:"=false"`
 }
 
 // pems are the contents of the files that TLS options name.
