@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
-	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
@@ -127,26 +125,15 @@ func (a *App) probe(ctx context.Context) {
 	}
 }
 
-// consequences say what happens in zones while the store does not answer, by their on_store_error.
-var consequences = map[string]string{
-	config.AllowOnError: "these zones do not limit anything (on_store_error allow): ",
-	config.DenyOnError:  "these zones refuse all requests (on_store_error deny): ",
-	config.LocalOnError: "these zones count in each instance alone (on_store_error local): ",
-}
-
 // consequence says what it means for zones that their store does not answer.
 func consequence(zones []*zone.Zone) string {
-	names := make(map[string][]string) // by on_store_error
+	var decides []string
 	for _, z := range zones {
-		if !slices.Contains(names[z.OnStoreError], z.Name) {
-			names[z.OnStoreError] = append(names[z.OnStoreError], z.Name)
+		if one := z.Name + " " + z.OnStoreError; !slices.Contains(decides, one) {
+			decides = append(decides, one)
 		}
 	}
-	var parts []string
-	for _, policy := range slices.Sorted(maps.Keys(names)) {
-		parts = append(parts, consequences[policy]+strings.Join(names[policy], ", "))
-	}
-	return "until the rate limit store answers, " + cmp.Or(strings.Join(parts, "; "), "it has no zones")
+	return "until the rate limit store answers, on_store_error decides: " + cmp.Or(strings.Join(decides, ", "), "there are no zones")
 }
 
 // configure notes the config's option of the memory store. A process has one memory store.

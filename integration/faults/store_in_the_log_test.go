@@ -48,7 +48,7 @@ func TestWrongPasswordShows(t *testing.T) {
 	redis := redistest.Start(t, redistest.WithPassword("right"))
 	s := harness.StartCaddy(t, redisSite(redis.Addr(), "password wrong"))
 	s.AwaitLog(`"level":"error"`, "the rate limit store does not answer", "WRONGPASS")
-	s.AwaitLog(`"level":"warn"`, "until the rate limit store answers", "do not limit anything (on_store_error allow): open", "refuse all requests (on_store_error deny): closed")
+	s.AwaitLog(`"level":"warn"`, "until the rate limit store answers, on_store_error decides: ", "open allow", "closed deny")
 	if screen, _ := s.RateLimit("stores"); !strings.Contains(screen, "  no       failing  ") || !strings.Contains(screen, ": WRONGPASS") {
 		t.Errorf("the stores do not say what is wrong:\n%s", screen)
 	}
