@@ -36,6 +36,10 @@ func TestCollector(t *testing.T) {
 		}`, `
 		tracing {
 			span traced
+			span_attributes {
+				rate_limit.outcome {vars.rate_limit}
+				rate_limit.zone {http.rate_limit.zone}
+			}
 		}
 		rate_limit {
 			zone collected {

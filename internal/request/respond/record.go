@@ -11,7 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
-// record is the decision on a request, for its headers, placeholders, access log and trace.
+// record is the decision on a request, for its headers, placeholders and access log.
 // All handlers that the request passes share one record, which describes the zone that binds the
 // client most. It lives as long as the request. It also contains the response's writer.
 type record struct {
@@ -81,8 +81,7 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 
 // unseen reports whether nothing looks at the record of a request, so that it serves its headers alone.
 func (p *Responder) unseen(v *limiter.Verdict) bool {
-	_, traced := v.Request.Vars[traceVar]
-	return !p.Around.Observe() && !traced && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
+	return !p.Around.Observe() && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
 }
 
 // recordBefore returns the record that handlers have made, or nil.

@@ -1,5 +1,5 @@
 // Package respond shows the decision on a request to the client, handlers behind, error routes,
-// access log and trace: headers, placeholders, the answer of a refusal.
+// and access log: headers, placeholders, the answer of a refusal.
 package respond
 
 import (
@@ -69,9 +69,7 @@ func (p *Responder) serverOf(r *http.Request) *caddyhttp.Server {
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
 	p.Note(v)
 	for i := range v.Rejections {
-		t := p.recordOf(v)
-		t.reject(&v.Rejections[i])
-		t.toTrace(&v.Request)
+		p.recordOf(v).reject(&v.Rejections[i])
 	}
 	if v.Err != nil {
 		return nil, v.Err
@@ -103,7 +101,6 @@ func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, re
 	if v.Binding != nil {
 		p.setHeaders(w, t, v, retryAfter)
 	}
-	t.toTrace(&v.Request)
 	return t
 }
 
@@ -129,9 +126,7 @@ func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.
 // recordFailure records that nothing was decided. The header describes no limits, because none was
 // checked.
 func (p *Responder) recordFailure(v *limiter.Verdict) {
-	t := p.recordOf(v)
-	t.outcome = v.Outcome
-	t.toTrace(&v.Request)
+	p.recordOf(v).outcome = v.Outcome
 }
 
 // retryAfter returns the value of Retry-After for a wait: whole seconds, rounded up, with jitter. It is 0 without a wait.

@@ -6,13 +6,10 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
@@ -22,7 +19,6 @@ var (
 	inAccessLog = []string{
 		"outcome", "dry_run", "zone", "limit", "remaining", "cost", "plan", "retry_after",
 	}
-	inTrace       = []string{"outcome", "zone", "dry_run", "limit", "remaining"}
 	inPlaceholder = []string{"zone", "limit", "remaining", "reset", "retry_after", "cost", "plan"}
 )
 
@@ -88,30 +84,6 @@ func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
 		}
 	}
 	return nil
-}
-
-// traceVar is the variable that Caddy's tracing directive sets.
-const traceVar = "trace_id"
-
-// toTrace adds the record to the span of Caddy's tracing directive, if there is one around the handler.
-// To look for the variable that it sets is faster than to look for a span.
-func (t *record) toTrace(r *placeholder.Request) {
-	if _, traced := r.Vars[traceVar]; !traced {
-		return
-	}
-	span := trace.SpanFromContext(r.Context())
-	if !span.IsRecording() {
-		return
-	}
-	for _, name := range inTrace {
-		switch f := t.field(name); {
-		case saysNothing(f):
-		case f.Type == zapcore.StringType:
-			span.SetAttributes(attribute.String("rate_limit."+name, f.String))
-		default:
-			span.SetAttributes(attribute.Int64("rate_limit."+name, f.Integer))
-		}
-	}
 }
 
 const (
