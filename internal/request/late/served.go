@@ -2,9 +2,9 @@ package late
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -47,7 +47,7 @@ func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes
 		watcher.body = watchBody(r)
 	}
 	if c.reads {
-		acceptReadable(r.Header)
+		acceptReadable(r)
 		c.toAccessLog(r)
 	}
 	watcher.ResponseWriter = w
@@ -57,22 +57,18 @@ func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes
 
 // acceptReadable keeps the upstream from compressing its response in a way that cannot be read, which a
 // client could ask for in order to pay no more than what was booked.
-func acceptReadable(header http.Header) {
+func acceptReadable(r *http.Request) {
 	const field = "Accept-Encoding"
-	accepted := header[field]
-	if len(accepted) == 0 {
+	if len(r.Header[field]) == 0 {
 		return
 	}
 	coding := "identity"
-	for element := range strings.SplitSeq(strings.ToLower(strings.Join(accepted, ",")), ",") {
-		name, parameters, _ := strings.Cut(element, ";")
-		weight := strings.TrimSpace(parameters)
-		refused := strings.HasPrefix(weight, "q=0") && strings.Trim(weight[2:], "0.") == ""
-		if name = strings.TrimSpace(name); (name == "gzip" || name == "*") && !refused {
+	for _, accepted := range encode.AcceptedEncodings(r, nil) {
+		if accepted == "gzip" || accepted == "*" {
 			coding = "gzip"
 		}
 	}
-	header[field] = []string{coding}
+	r.Header[field] = []string{coding}
 }
 
 // toAccessLog adds to the request's line in the access log what its response has said.
