@@ -1,14 +1,11 @@
 package late
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/usage"
 )
@@ -19,8 +16,6 @@ type settledCost struct {
 	result        stats.CostResult
 	booked, final int64
 }
-
-var errNoCost = errors.New("it has none of these numbers")
 
 // openBody begins the body of a response. It reports whether its pieces must be passed to readBody. Zones that read the same
 // numbers share a reader.
@@ -67,29 +62,16 @@ func (c *Completion) settle(brokenOff bool) {
 			continue
 		}
 		l.reads = false
-		result, final, err := l.final(c.failed, brokenOff)
+		result, final := l.final(c.failed, brokenOff)
 		c.pay(l, final)
 		c.count(l, result, final)
-		if err != nil && l.zone.UnclearCost.Allow() {
-			l.warn(result, final, err)
-		}
 	}
 }
 
-// warn logs that the response does not say what the request has cost, and of how many responses that is true since the
-// process has started.
-func (l *charge) warn(result stats.CostResult, final int64, err error) {
-	results, _ := l.zone.Stats.Costs.Read()
-	_, unread, of := stats.Unread(results)
-	logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
-		zap.String("json", l.zone.Charge.Fields().String()), zap.Int64("charged", final), zap.Error(err),
-		zap.String("result", stats.CostNames[result]), zap.Uint64("without_cost", unread), zap.Uint64("responses", of),
-		zap.Stringer("fix", result.Fix()))
-}
-
-// final returns what the request has cost. The error says why the response does not say so.
-func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final int64, err error) {
+// final returns what the request has cost.
+func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final int64) {
 	var events, said int64
+	var err error
 	found := false
 	if r := l.reader; r != nil {
 		if decoding := r.Close(); l.unreadable == nil {
@@ -102,19 +84,19 @@ func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final i
 	from, booked := l.zone.Charge, l.booked.Cost
 	switch {
 	case brokenOff:
-		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil
+		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said)
 	case l.unreadable != nil:
-		result, err = stats.CostEncoded, l.unreadable
+		result = stats.CostEncoded
 	case err != nil:
 		result = stats.CostInvalid
 	case found:
-		return stats.CostRead, said, nil
+		return stats.CostRead, said
 	case failed:
-		return stats.CostFailed, booked, nil
+		return stats.CostFailed, booked
 	default:
-		result, err = stats.CostUnknown, errNoCost
+		result = stats.CostUnknown
 	}
-	return result, from.Unknown.Of(booked, events, said), err
+	return result, from.Unknown.Of(booked, events, said)
 }
 
 // count counts what happened to a charge, and keeps it for the access log.
