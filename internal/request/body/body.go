@@ -7,30 +7,42 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// ErrTooLarge is the error of a body that is larger than what may be looked at.
-var ErrTooLarge = errors.New("the body is too large")
+const (
+	// maxBody is how many bytes a body may have, and within how long it may take.
+	maxBody = 1 << 20
+	within  = 10 * time.Second
 
-// ErrBusy is the error of a body for which there is no room beside those of other requests.
-var ErrBusy = errors.New("other requests hold all the memory for bodies")
+	// firstRead is how much room a body gets at first. A client that only announces a body takes no more.
+	firstRead = 4 << 10
+)
 
-// firstRead is how much room a body gets at first. A client that only announces a body takes no more.
-const firstRead = 4 << 10
+// Refusal is why a request is refused because of its body, and the status for that.
+type Refusal struct {
+	Status int
+	Err    error
+}
 
-// Peek returns the whole body of a request. Whatever it returns, the handlers behind read the same body.
-// It reads at most a byte more than most, and gives up after a time, if Caddy's server can interrupt it.
-// A body that is larger than most is ErrTooLarge, and one for which there is no room is ErrBusy; other errors
-// are those of the client. The caller must not change the bytes, which are valid until the body is read.
-func Peek(r *http.Request, most int, within time.Duration) ([]byte, error) {
+var (
+	tooLarge = &Refusal{http.StatusRequestEntityTooLarge, errors.New("the body is too large")}
+	busy     = &Refusal{http.StatusServiceUnavailable, errors.New("other requests hold all the memory for bodies")}
+	readBy   = &Refusal{http.StatusBadRequest, errors.New("a handler has already read the body")}
+)
+
+// peek returns the whole body of a request. Whatever it returns, the handlers behind read the same body.
+// It reads at most a byte more than maxBody, and gives up after a time, if Caddy's server can interrupt it.
+// The caller must not change the bytes, which are valid until the body is read.
+func peek(r *http.Request) ([]byte, *Refusal) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil, nil
 	}
-	if r.ContentLength > int64(most) {
-		return nil, ErrTooLarge
+	if r.ContentLength > maxBody {
+		return nil, tooLarge
 	}
 	b, ok := r.Body.(*peeked)
 	if !ok {
@@ -38,23 +50,26 @@ func Peek(r *http.Request, most int, within time.Duration) ([]byte, error) {
 		r.Body = b
 	}
 	if b.begun {
-		return nil, errors.New("a handler has already read the body")
+		return nil, readBy
 	}
-	if b.err == nil && len(b.seen) <= most {
+	if b.err == nil && len(b.seen) <= maxBody {
 		if reader, _ := caddyhttp.IdleTimeoutsFromContext(r.Context()); reader != nil && reader.SetReadDeadline(time.Now().Add(within)) == nil {
 			defer func() { _ = reader.SetReadDeadline(time.Time{}) }()
 		}
-		if err := b.look(r.Context(), most, r.ContentLength); err != nil {
-			return nil, err
+		if !b.look(r.Context(), r.ContentLength) {
+			return nil, busy
 		}
 	}
+	_, limited := errors.AsType[*http.MaxBytesError](b.err)
 	switch {
-	case len(b.seen) > most:
-		return nil, ErrTooLarge
-	case b.err != io.EOF:
-		return nil, b.err
+	case len(b.seen) > maxBody || limited:
+		return nil, tooLarge
+	case b.err == io.EOF:
+		return b.seen, nil
+	case errors.Is(b.err, os.ErrDeadlineExceeded):
+		return nil, &Refusal{http.StatusRequestTimeout, b.err}
 	}
-	return b.seen, nil
+	return nil, &Refusal{http.StatusBadRequest, b.err}
 }
 
 // peeked is a body whose beginning was read before.
@@ -67,29 +82,27 @@ type peeked struct {
 	room  room // of seen
 }
 
-// look reads up to a byte more than most. The room doubles while the body comes.
-func (b *peeked) look(ctx context.Context, most int, length int64) error {
+// look reads up to a byte more than maxBody. The room doubles while the body comes. It reports whether there is room.
+func (b *peeked) look(ctx context.Context, length int64) bool {
 	if b.seen == nil {
 		room := firstRead
 		if length > 0 {
 			room = int(min(length, firstRead))
 		}
-		b.seen = make([]byte, 0, min(room, most)+1)
+		b.seen = make([]byte, 0, room+1)
 	}
-	for b.err == nil && len(b.seen) <= most {
+	for b.err == nil && len(b.seen) <= maxBody {
 		if len(b.seen) == cap(b.seen) {
-			room := min(2*cap(b.seen), most+1)
+			room := min(2*cap(b.seen), maxBody+1)
 			if !b.room.grow(ctx, room) {
-				return ErrBusy
+				return false
 			}
-			grown := make([]byte, len(b.seen), room)
-			copy(grown, b.seen)
-			b.seen = grown
+			b.seen = append(make([]byte, 0, room), b.seen...)
 		}
 		n, err := b.rest.Read(b.seen[len(b.seen):cap(b.seen)])
 		b.seen, b.err = b.seen[:len(b.seen)+n], err
 	}
-	return nil
+	return true
 }
 
 // Read implements [io.Reader].

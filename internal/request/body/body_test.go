@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
@@ -36,23 +35,23 @@ func (b *tracked) Close() error {
 // the limit is read before.
 func TestPeek(t *testing.T) {
 	broken := errors.New("connection reset")
-	const most = 10_000
+	const most = maxBody
 	for _, c := range []struct {
 		size   int
 		length int64 // what the header says, -1 for nothing
 		broken bool
-		want   error
+		want   string // the reason of the refusal
 	}{
-		{0, -1, false, nil},
-		{1, 1, false, nil},
-		{5000, -1, false, nil},
-		{most, -1, false, nil},
-		{most, most, false, nil},
-		{most + 1, -1, false, ErrTooLarge},
-		{most + 1, most + 1, false, ErrTooLarge},
-		{100 * most, -1, false, ErrTooLarge},
-		{5000, -1, true, broken},
-		{5000, 6000, true, broken},
+		{0, -1, false, ""},
+		{1, 1, false, ""},
+		{5000, -1, false, ""},
+		{most, -1, false, ""},
+		{most, most, false, ""},
+		{most + 1, -1, false, tooLarge.Err.Error()},
+		{most + 1, most + 1, false, tooLarge.Err.Error()},
+		{3 * most, -1, false, tooLarge.Err.Error()},
+		{5000, -1, true, broken.Error()},
+		{5000, 6000, true, broken.Error()},
 	} {
 		for _, slow := range []bool{false, true} {
 			text := strings.Repeat("0123456789", c.size/10+1)[:c.size]
@@ -66,9 +65,9 @@ func TestPeek(t *testing.T) {
 			under := &tracked{Reader: from}
 			r := &http.Request{Body: under, ContentLength: c.length}
 			for range 2 { // the second zone sees the same
-				seen, err := Peek(r, most, time.Minute)
-				if err != c.want || err == nil && string(seen) != text {
-					t.Fatalf("%d bytes, length %d: %d bytes seen, %v, want %v", c.size, c.length, len(seen), err, c.want)
+				seen, got := peek(r)
+				if reason(got) != c.want || got == nil && string(seen) != text {
+					t.Fatalf("%d bytes, length %d: %d bytes seen, %v, want %s", c.size, c.length, len(seen), got, c.want)
 				}
 			}
 			if under.read > most+1 {
@@ -85,30 +84,34 @@ func TestPeek(t *testing.T) {
 	}
 }
 
-// TestPeekLater: a zone that may look at more looks at the rest, and a body that is being read is not
-// looked at.
+// reason is why a body is refused.
+func reason(r *Refusal) string {
+	if r == nil {
+		return ""
+	}
+	return r.Err.Error()
+}
+
+// TestPeekLater: a body that is being read is not looked at.
 func TestPeekLater(t *testing.T) {
 	text := strings.Repeat("x", 1000)
 	r := &http.Request{Body: &tracked{Reader: strings.NewReader(text)}, ContentLength: -1}
-	if _, err := Peek(r, 10, time.Minute); err != ErrTooLarge {
-		t.Fatal(err)
-	}
-	if seen, err := Peek(r, 2000, time.Minute); err != nil || string(seen) != text {
-		t.Fatalf("%d bytes, %v", len(seen), err)
+	if seen, refusal := peek(r); refusal != nil || string(seen) != text {
+		t.Fatalf("%d bytes, %v", len(seen), refusal)
 	}
 	first := make([]byte, 3)
 	if _, err := io.ReadFull(r.Body, first); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Peek(r, 2000, time.Minute); err == nil {
+	if _, refusal := peek(r); refusal == nil {
 		t.Error("a part of the body was taken for all of it")
 	}
 	if rest, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(rest, []byte(text[3:])) {
 		t.Errorf("%d bytes are left, %v", len(rest), err)
 	}
 	for _, none := range []*http.Request{{}, {Body: http.NoBody}, {Body: &tracked{}, ContentLength: 0}} {
-		if seen, err := Peek(none, 10, time.Minute); seen != nil || err != nil {
-			t.Errorf("no body: %q, %v", seen, err)
+		if seen, refusal := peek(none); seen != nil || refusal != nil {
+			t.Errorf("no body: %q, %v", seen, refusal)
 		}
 	}
 }
@@ -123,14 +126,14 @@ func TestRoom(t *testing.T) {
 		return r.WithContext(ctx)
 	}
 	announced := &http.Request{Body: &tracked{Reader: iotest.ErrReader(io.ErrUnexpectedEOF)}, ContentLength: size}
-	if _, err := Peek(announced, size, time.Minute); err != io.ErrUnexpectedEOF || cap(announced.Body.(*peeked).seen) > firstRead+1 {
-		t.Errorf("%d bytes for a body that never comes, %v", cap(announced.Body.(*peeked).seen), err)
+	if _, got := peek(announced); reason(got) != io.ErrUnexpectedEOF.Error() || cap(announced.Body.(*peeked).seen) > firstRead+1 {
+		t.Errorf("%d bytes for a body that never comes, %v", cap(announced.Body.(*peeked).seen), got)
 	}
 	ctx, over := context.WithCancel(t.Context())
 	read, unread := request(ctx, size), request(ctx, size)
 	for _, r := range []*http.Request{read, unread} {
-		if _, err := Peek(r, size, time.Minute); err != nil {
-			t.Fatal(err)
+		if _, refusal := peek(r); refusal != nil {
+			t.Fatal(refusal)
 		}
 	}
 	if n := inMemory.Load(); n < 2*size || n > 2*(size+1) {
@@ -142,19 +145,19 @@ func TestRoom(t *testing.T) {
 	others := MaxInMemory - inMemory.Load()
 	inMemory.Add(others)
 	late, small := request(t.Context(), size), request(t.Context(), 1000)
-	if _, err := Peek(late, size, time.Minute); err != ErrBusy {
-		t.Errorf("without room: %v, want %v", err, ErrBusy)
+	if _, refusal := peek(late); refusal != busy {
+		t.Errorf("without room: %v, want %v", refusal, busy)
 	}
 	if all, err := io.ReadAll(late.Body); err != nil || string(all) != text {
 		t.Errorf("without room, the handler reads %d bytes, %v", len(all), err)
 	}
-	if _, err := Peek(small, size, time.Minute); err != nil {
-		t.Errorf("without room, a small body: %v", err)
+	if _, refusal := peek(small); refusal != nil {
+		t.Errorf("without room, a small body: %v", refusal)
 	}
 	inMemory.Add(-others)
 	over()
-	if _, err := Peek(request(ctx, size), size, time.Minute); err != nil {
-		t.Errorf("after the client has left: %v", err)
+	if _, refusal := peek(request(ctx, size)); refusal != nil {
+		t.Errorf("after the client has left: %v", refusal)
 	}
 	patient.UntilEqual(t, "bytes inMemory after the requests", inMemory.Load, 0)
 }

@@ -7,50 +7,19 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
-// Refusal is why a request is refused because of its body, and the status for that.
-type Refusal struct {
-	Status int
-	Err    error
-}
-
-// refuse returns the refusal of a body that could not be read.
-func refuse(err error) *Refusal {
-	_, limited := errors.AsType[*http.MaxBytesError](err)
-	status := http.StatusBadRequest
-	switch {
-	case limited || errors.Is(err, ErrTooLarge):
-		status = http.StatusRequestEntityTooLarge
-	case err == ErrBusy:
-		status = http.StatusServiceUnavailable
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		status = http.StatusRequestTimeout
-	}
-	return &Refusal{status, err}
-}
-
-// ReadJSON returns the one valid JSON text in UTF-8 that is in a body, without a byte order mark and space around it, or why
-// it cannot be read. It is empty without a body.
-func ReadJSON(r *http.Request, most int, within time.Duration) (text []byte, refusal *Refusal) {
-	if r.ContentLength == 0 {
-		return nil, nil
-	}
-	if refusal = checkText(r); refusal != nil {
-		if r.ContentLength < 0 { // HTTP/3 has no other way to say that there is no body
-			if _, err := Peek(r, 0, within); err == nil {
-				return nil, nil
-			}
-		}
+// ReadJSON returns the one valid JSON text in UTF-8 that is in a body of at most 1 MiB, without a byte order mark and space around
+// it, or why it cannot be read. It is empty without a body.
+func ReadJSON(r *http.Request) (text []byte, refusal *Refusal) {
+	whole, refusal := peek(r)
+	if refusal != nil || len(whole) == 0 {
 		return nil, refusal
 	}
-	whole, err := Peek(r, most, within)
-	if err != nil {
-		return nil, refuse(err)
+	if refusal = checkText(r); refusal != nil {
+		return nil, refusal
 	}
 	text = bytes.TrimSpace(bytes.TrimPrefix(whole, []byte("\xef\xbb\xbf")))
 	if b, ok := r.Body.(*peeked); ok && len(text) > 0 && !b.valid {

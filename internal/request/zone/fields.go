@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -16,14 +15,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/body"
 	"github.com/seed-161337e5/caddyratelimit/internal/usage"
-)
-
-const (
-	// maxFieldsBody is how many bytes of a body are read for its fields.
-	maxFieldsBody = 1 << 20
-
-	// fieldsWithin is how long such a body may take.
-	fieldsWithin = 10 * time.Second
 )
 
 // Fields are fields of JSON bodies that options of a zone look at.
@@ -145,7 +136,7 @@ func divide(raw caddyhttp.RawMatcherSets, loaded caddyhttp.MatcherSets, others [
 
 // read reads the fields of a request, and gives their placeholders values. They have none if the body cannot be read.
 func (f *Fields) read(r *placeholder.Request) *body.Refusal {
-	text, refusal := body.ReadJSON(r.Request, maxFieldsBody, fieldsWithin)
+	text, refusal := body.ReadJSON(r.Request)
 	var values []string
 	if refusal == nil {
 		var err error
