@@ -39,7 +39,7 @@ type Handler struct {
 type Responder interface {
 	Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error)
 	Note(v *limiter.Verdict)
-	Written(r *http.Request, a *limiter.Answer) limiter.Written
+	GRPCStatus(r *http.Request, a *limiter.Answer) uint8
 	Serve(c *late.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 
 	// Final reports whether the refusal of a request never reaches error routes.

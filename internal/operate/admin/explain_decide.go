@@ -60,11 +60,13 @@ func (x *explainer) decide(module caddyhttp.MiddlewareHandler, r *http.Request) 
 		return true, nil
 	}
 	a := v.Answer(h.Status)
-	written := h.Respond.Written(r, &a)
 	// The caller gets the last refusal: in an error route a limit writes its own.
-	x.answer.Status, x.answer.GRPCStatus = written.Status, written.GRPCStatus
-	x.answer.RetryAfter, x.answer.Never = a.Told.Round(time.Microsecond).Seconds(), a.Endless
-	if written.Language != "" { // no error routes run
+	x.answer.Status, x.answer.GRPCStatus = a.Status, h.Respond.GRPCStatus(r, &a)
+	if x.answer.GRPCStatus != 0 {
+		x.answer.Status = http.StatusOK
+	}
+	x.answer.RetryAfter, x.answer.Never = a.Told.Round(time.Microsecond).Seconds(), a.Decision.RetryAfter == algorithms.Never
+	if h.Respond.Final(r) { // no error routes run
 		return false, nil
 	}
 	return false, caddyhttp.Error(a.Status, errors.New(outcome.Names[a.Outcome]))

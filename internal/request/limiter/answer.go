@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -20,18 +19,6 @@ type Answer struct {
 
 	// Told is the wait that Retry-After tells, before jitter and rounding. It is 0 if there is no Retry-After.
 	Told time.Duration
-
-	// Endless says that the refusal does not end by itself.
-	Endless bool
-}
-
-// Written is how an answer reaches its caller.
-type Written struct {
-	// Language is "grpc" or "problem". It is empty if error routes write the answer, or if it is only a status.
-	Language string
-
-	Status     int   // of HTTP
-	GRPCStatus uint8 // the code of gRPC; 0 in other languages
 }
 
 // Problem is a kind of problem, by which clients can tell what to do.
@@ -72,7 +59,7 @@ func (e *Entry) Answer(usual int) Answer {
 	}
 	d := &e.Decision
 	a.Status, a.Problem, a.Outcome = usual, QuotaExceeded, zone.RefusalOutcome(d)
-	a.Told, a.Endless = e.Waits().Told, d.RetryAfter == algorithms.Never
+	a.Told = e.Waits().Told
 	if d.Banned {
 		a.Problem = AbnormalUsage
 	}

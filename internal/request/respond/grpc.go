@@ -2,7 +2,6 @@ package respond
 
 import (
 	"cmp"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,19 +24,31 @@ const (
 // telling its caller, who should hear of a longer one.
 const mostPushback = 60
 
+const fieldContentType = "Content-Type"
+
 // grpcMediaType is the media type of gRPC, which a message format may follow, such as +proto.
 const grpcMediaType = "application/grpc"
 
 // isGRPC reports whether the caller of a request speaks gRPC. Callers of gRPC-Web understand a status of HTTP.
 func isGRPC(r *http.Request) bool {
 	contentType := r.Header.Get(fieldContentType)
-	if len(contentType) < len(grpcMediaType) || !strings.EqualFold(contentType[:len(grpcMediaType)], grpcMediaType) {
+	n := len(grpcMediaType)
+	if len(contentType) < n || !strings.EqualFold(contentType[:n], grpcMediaType) {
 		return false // most requests are none of gRPC
 	}
-	mediaType, _, _ := mime.ParseMediaType(contentType)
-	name, _, _ := strings.Cut(mediaType, "+")
-	return name == grpcMediaType
+	return len(contentType) == n || contentType[n] == '+' || contentType[n] == ';'
 }
+
+// GRPCStatus returns the code of gRPC that the caller of a refused request gets. It is 0 if the caller does not speak gRPC.
+func (p *Responder) GRPCStatus(r *http.Request, a *limiter.Answer) uint8 {
+	if !isGRPC(r) {
+		return 0
+	}
+	return grpcCode(a.Problem, a.Status)
+}
+
+// Final reports whether the refusal of a request never reaches error routes, because it is written in a form.
+func (p *Responder) Final(r *http.Request) bool { return p.Problem || isGRPC(r) }
 
 // The codes of gRPC for the kinds of problems, and for what is wrong with a request.
 var (
