@@ -168,8 +168,7 @@ func (p *Reporter) fields(r *http.Request, f *limiter.Entry, k kind) []zap.Field
 		}
 	}
 	fields = append(fields, zap.String("remote_ip", clientip.Remote(r)), zap.String("client_ip", clientip.Client(r)))
-	fields = append(fields, k.dryRun(), flag("queue_full", f.QueueFull()))
-	fields = append(fields, flag("banned", f.Decision.Banned && k != banned))
+	fields = append(fields, k.dryRun(), flag("banned", f.Decision.Banned && k != banned))
 	if p.LogKey {
 		fields = append(fields, zap.String("key", logging.Key(f.Key)))
 	}

@@ -58,9 +58,3 @@ func (c *Check) NeverPasses() bool { return c.Policy != nil && NeverPasses(&c.De
 func NeverPasses(d *algorithms.Decision, cost int64) bool {
 	return !d.Allowed && !d.Banned && d.RetryAfter == algorithms.Never && d.Quota > 0 && cost > d.Quota
 }
-
-// QueueFull reports whether a request is refused because the queue has no place for it: burst or max_wait is
-// reached.
-func (c *Check) QueueFull() bool {
-	return c.Policy != nil && c.Policy.Queues && !c.Decision.Allowed && !c.Decision.Banned && !c.NeverPasses()
-}
