@@ -100,20 +100,6 @@ func (q *Queues) Leave(w *Waiter) (came bool) {
 	return false
 }
 
-// Offer gives up the turn of a request that has waited by itself. A turn that is over goes back to
-// the queue, and not to another request.
-func (q *Queues) Offer(t *Turn) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if t.Wait <= 0 {
-		q.enqueueReturn(&line{name: t.Queue, cost: t.Cost, giveBack: t.Return}, lineTurn{at: t.At})
-		return
-	}
-	l := q.line(t)
-	l.add(lineTurn{at: t.At, due: q.clock.Now() + t.Wait})
-	q.balance(l)
-}
-
 // line returns the line of a turn, and makes it if there is none. The caller must hold the lock.
 func (q *Queues) line(t *Turn) *line {
 	lines := q.lines[t.Queue]

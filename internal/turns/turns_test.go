@@ -90,8 +90,7 @@ func TestModel(t *testing.T) {
 	t.Logf("%d left, %d had their turns", handedOn, served)
 }
 
-// TestInvariants: there are two processes and several costs, some requests wait by themselves, and
-// some leave at the very moment of their turn. The turns of two requests never overlap, no request
+// TestInvariants: there are two processes and several costs, and some requests leave at the very moment of their turn. The turns of two requests never overlap, no request
 // is later than the queue has said, and requests of one cost and process stay in order.
 func TestInvariants(t *testing.T) {
 	const steps = 600
@@ -120,11 +119,6 @@ func TestInvariants(t *testing.T) {
 					case !d.Allowed:
 					case d.Delay == 0:
 						use(d.Turn(), cost)
-					case w.random.IntN(8) == 0: // waits by itself, and leaves in the end
-						own, process := w.turn(cost, &d), processes[w.random.IntN(2)]
-						left := time.Duration(w.random.Int64N(d.Delay.Microseconds()+1)) * time.Microsecond
-						own.Wait -= left
-						time.AfterFunc(left, func() { process.Offer(own) })
 					default:
 						process := processes[w.random.IntN(2)]
 						waiting = append(waiting, &request{waiter: process.Join(w.turn(cost, &d)), process: process, cost: cost, own: d.Turn()})
@@ -285,7 +279,7 @@ func TestBounds(t *testing.T) {
 		q := New(clock.System{}, neverClosed)
 		never := func(_ int64, done func(bool)) { done(false) }
 		for at := range int64(maxSpare + 10) {
-			q.Offer(&Turn{Queue: Queue{Key: "other"}, Cost: 1, At: at, Wait: time.Minute, Return: never})
+			q.Leave(q.Join(&Turn{Queue: Queue{Key: "other"}, Cost: 1, At: at, Wait: time.Minute, Return: never}))
 		}
 		synctest.Wait()
 		if _, spare := q.size(); spare != maxSpare {
@@ -301,44 +295,6 @@ func TestClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(clock.System{}, func() func() { return nil })
 		q.Leave(q.Join(&Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(int64, func(bool)) { t.Error("a turn was given back") }}))
-		q.checkEmpty(t)
-	})
-}
-
-// TestTurnsThatAreOver: a request that waits in several queues may leave when its turn in one of
-// them is long over. No request gets such a turn, or else all that wait could go on at once.
-func TestTurnsThatAreOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 100)
-		q := New(clock.System{}, neverClosed)
-		w.take(1)
-		var over []*Turn
-		for range 10 {
-			d := w.take(1)
-			over = append(over, w.turn(1, &d))
-		}
-		var waiting []*Waiter
-		for range 20 {
-			d := w.take(1)
-			waiting = append(waiting, q.Join(w.turn(1, &d)))
-		}
-		left := 10*width + width/2
-		time.Sleep(left)
-		for _, turn := range over {
-			turn.Wait -= left
-			q.Offer(turn)
-		}
-		synctest.Wait()
-		for i, one := range waiting {
-			select {
-			case <-one.Ready():
-				t.Errorf("request %d has its turn too early, at %d", i, one.At())
-			default:
-			}
-		}
-		for _, one := range waiting {
-			q.Leave(one)
-		}
 		q.checkEmpty(t)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -15,7 +16,8 @@ import (
 type Entry struct {
 	zone.Check
 	Outcome outcome.Outcome
-	lease   string // the name of its slot
+	lease   string        // the name of its slot
+	waiter  *turns.Waiter // for its turn; nil if that has come
 }
 
 func (e *Entry) isDryRun() bool   { return e.DryRun }

@@ -141,7 +141,7 @@ func (v *Verdict) add() *Entry {
 	n := len(v.Entries)
 	v.Entries = slices.Grow(v.Entries, 1)[:n+1]
 	e := &v.Entries[n]
-	e.Outcome, e.lease = 0, ""
+	e.Outcome, e.lease, e.waiter = 0, "", nil
 	return e
 }
 
