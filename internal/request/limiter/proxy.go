@@ -37,24 +37,32 @@ func (l *Limiter) checkProxy(z *zone.Zone, r *placeholder.Request) {
 	}
 }
 
-// forwardedBy finds a proxy that is taken for the client. Without one, there is no field.
+// forwardedBy finds a proxy that is taken for the client, or one between the client and a trusted proxy, such as a CDN in
+// front of a load balancer: there a header says that the client is another one than the one that counts. Without a proxy,
+// there is no field.
 func forwardedBy(z *zone.Zone, r *placeholder.Request) (seen clientip.Forwarding) {
 	trusted, _ := r.Vars[caddyhttp.TrustedProxyVarKey].(bool)
 	byClient := z.Template.Uses("http.vars.client_ip")
-	if trusted && byClient {
-		return behind(r)
+	if seen.Remote, seen.Behind = clientip.Remote(r.Request), trusted && byClient; seen.Behind {
+		seen.Remote = clientip.Client(r.Request)
 	}
-	carried := slices.IndexFunc(forwarding, func(field string) bool { return len(r.Header[field]) > 0 })
+	carried := slices.IndexFunc(forwarding, func(field string) bool {
+		values := r.Header[field]
+		return len(values) > 0 && (!seen.Behind || isOther(values[0], seen.Remote))
+	})
 	if carried < 0 {
 		return seen
 	}
-	seen = clientip.Forwarding{Field: forwarding[carried], Remote: clientip.Remote(r.Request)}
+	seen.Field, seen.Found = forwarding[carried], seen.Remote+" is not a trusted proxy"
 	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	seen.Found = "the key has the address of the connection, " + seen.Remote
+	connection := "the key has the address of the connection, " + seen.Remote
 	switch {
+	case seen.Behind && seen.Field != forwardedFor:
+		seen.Found, seen.Fix = "client_ip_headers does not name it", clientip.ReadHeader.With(seen.Field)
+	case seen.Behind:
+		seen.Fix = clientip.TrustProxy.With()
 	case trusted:
-		seen.Fix = clientip.KeyOfTrusted.With()
-		return seen
+		seen.Found, seen.Fix = connection, clientip.KeyOfTrusted.With()
 	case seen.Remote == "@": // the other end of a Unix socket
 		seen.Fix = clientip.TrustSocket.With()
 	case seen.Field == "Forwarded":
@@ -62,39 +70,19 @@ func forwardedBy(z *zone.Zone, r *placeholder.Request) (seen clientip.Forwarding
 	case seen.Field != forwardedFor:
 		seen.Fix = clientip.ReadHeader.With(seen.Field)
 	case !byClient:
-		seen.Fix = clientip.KeyByClient.With()
-		return seen
+		seen.Found, seen.Fix = connection, clientip.KeyByClient.With()
 	case server != nil && server.TrustedProxiesStrict > 0:
 		seen.Fix = clientip.TrustProxy.With()
 	default:
 		seen.Fix = clientip.TrustStrictly.With()
 	}
-	seen.Found = seen.Remote + " is not a trusted proxy"
 	return seen
 }
 
-// behind finds a proxy between the client and a trusted proxy, such as a CDN in front of a load balancer: the
-// first proxy says that its client is another one than the one that counts.
-func behind(r *placeholder.Request) (seen clientip.Forwarding) {
-	counts, err := netip.ParseAddr(clientip.Client(r.Request))
-	if err != nil {
-		return seen
-	}
-	for _, field := range forwarding {
-		if values := r.Header[field]; len(values) > 0 {
-			first, _, _ := strings.Cut(values[0], ",")
-			said, err := netip.ParseAddr(strings.TrimSpace(first))
-			switch {
-			case err != nil || said.Unmap() == counts.Unmap():
-				continue
-			case field == forwardedFor:
-				seen.Found, seen.Fix = counts.String()+" is not a trusted proxy", clientip.TrustProxy.With()
-			default:
-				seen.Found, seen.Fix = "client_ip_headers does not name it", clientip.ReadHeader.With(field)
-			}
-			seen.Field, seen.Remote, seen.Behind = field, counts.String(), true
-			return seen
-		}
-	}
-	return seen
+// isOther reports whether the first address in a header is that of another client than the one that counts.
+func isOther(value, client string) bool {
+	first, _, _ := strings.Cut(value, ",")
+	said, err := netip.ParseAddr(strings.TrimSpace(first))
+	counts, unclear := netip.ParseAddr(client)
+	return err == nil && unclear == nil && said.Unmap() != counts.Unmap()
 }
