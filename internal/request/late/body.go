@@ -17,7 +17,7 @@ type settledCost struct {
 	booked, final int64
 }
 
-// openBody begins the body of a response. It reports whether its pieces must be passed to readBody. Zones that read the same
+// openBody begins the body of a response. It reports whether its pieces must be passed to Write. Zones that read the same
 // numbers share a reader.
 func (c *Completion) openBody(status int, header http.Header) bool {
 	c.failed = status >= http.StatusBadRequest
@@ -42,11 +42,12 @@ func (c *Completion) openBody(status int, header http.Header) bool {
 	return len(c.readers) > 0
 }
 
-// readBody reads the next piece of the body.
-func (c *Completion) readBody(p []byte) {
+// Write reads the next piece of the body. It never fails.
+func (c *Completion) Write(p []byte) (int, error) {
 	for _, r := range c.readers {
 		_, _ = r.Write(p)
 	}
+	return len(p), nil
 }
 
 // settle charges what the request has cost, at the end of its response. One that is broken off may not have said all of it.

@@ -1,6 +1,7 @@
 package late
 
 import (
+	"bufio"
 	"context"
 	"net/http"
 	"slices"
@@ -8,9 +9,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
-
-// mostUnread is how much of a body waits to be read until it is flushed.
-const mostUnread = 4 << 10
 
 // chargeWatcher sees the status and the header of a response as they are sent, and changes charges
 // accordingly.
@@ -28,8 +26,7 @@ type chargeWatcher struct {
 	unheard bool           // whether the client had left by then
 	length  int64          // of the body, by the header; -1 if it is not given
 	sent    int64          // how much of the body was sent
-	reads   bool           // the body says what the request has cost
-	unread  []byte         // what was written since the last flush, and is still to be read
+	unread  *bufio.Writer  // keeps what was written since the last flush from the readers; nil without any
 }
 
 // begin begins to look at the response that is written to its writer. Fields that outer handlers strip too
@@ -97,7 +94,9 @@ func (w *chargeWatcher) start(status int) {
 	}
 	w.completion.Judge(status, header)
 	w.completion.ReadCost(header)
-	w.reads = !w.unheard && w.completion.openBody(status, header)
+	if !w.unheard && w.completion.openBody(status, header) {
+		w.unread = bufio.NewWriter(w.completion)
+	}
 	w.strip(header)
 }
 
@@ -105,34 +104,20 @@ func (w *chargeWatcher) start(status int) {
 // until it is flushed.
 func (w *chargeWatcher) Sent(n int64, piece []byte) {
 	w.sent += n
-	if !w.reads {
-		return
+	if w.unread != nil {
+		_, _ = w.unread.Write(piece)
 	}
-	if len(w.unread)+len(piece) <= mostUnread {
-		w.unread = append(w.unread, piece...)
-		return
-	}
-	w.readRest()
-	w.completion.readBody(piece)
 }
 
 // Flushed implements [writers.Watcher].
 func (w *chargeWatcher) Flushed() {
-	if w.reads {
-		w.readRest()
+	if w.unread != nil {
+		_ = w.unread.Flush()
 	}
 }
 
 // WantsPieces implements [writers.Watcher].
-func (w *chargeWatcher) WantsPieces() bool { return w.reads }
-
-// readRest reads what waits for that.
-func (w *chargeWatcher) readRest() {
-	if len(w.unread) > 0 {
-		w.completion.readBody(w.unread)
-		w.unread = w.unread[:0]
-	}
-}
+func (w *chargeWatcher) WantsPieces() bool { return w.unread != nil }
 
 // complete reports whether all of the response was sent, as far as its header says.
 func (w *chargeWatcher) complete() bool { return w.length >= 0 && w.sent >= w.length }
@@ -151,7 +136,7 @@ func (w *chargeWatcher) over(returned bool, err error) {
 		w.start(http.StatusOK)
 	}
 	w.completion.ReadCost(w.Header())
-	w.readRest()
+	w.Flushed()
 	w.completion.settle(w.unheard || !w.complete() && (!returned || err != nil || w.deserted()))
 	w.strip(w.Header())
 }
