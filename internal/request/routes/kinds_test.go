@@ -12,7 +12,7 @@ func TestForeignKinds(t *testing.T) {
 	defer func(all []string) { known = all }(known)
 	known = known[:1] // so that the modules below are of another package
 	for _, module := range []any{list{"a"}, fields{"a": "b"}, text("a"), pass(nil)} {
-		var s seen
+		var s Routes
 		s.value(reflect.ValueOf([]any{module}))
 		if !s.observes {
 			t.Errorf("%T is not seen as foreign", module)

@@ -15,52 +15,40 @@ import (
 
 // Routes are the routes of a server. The server must not serve before all of them are loaded.
 type Routes struct {
-	server *caddyhttp.Server
-	once   sync.Once
-	seen   seen
-}
-
-// seen is what the routes have.
-type seen struct {
-	observes bool                 // something may look at decisions
-	limiters int                  // how many handlers rate_limit there are
-	visited  map[pointer]struct{} // so that nothing is read twice
-}
-
-type pointer struct {
-	to uintptr
-	of reflect.Type
+	server   *caddyhttp.Server
+	once     sync.Once
+	observes bool         // something may look at decisions
+	limiters int          // how many handlers rate_limit there are
+	visited  map[any]bool // pointers, so that nothing is read twice
 }
 
 // Of returns the routes of a server, which may be nil: then nothing is known.
 func Of(server *caddyhttp.Server) *Routes { return &Routes{server: server} }
 
 // Observe reports whether anything but a single handler rate_limit may look at its placeholders or variables.
-func (r *Routes) Observe() bool {
-	r.once.Do(func() {
-		s := &r.seen
-		if r.server == nil || len(r.server.NamedRoutes) > 0 { // a named route may run several times for a request
+func (s *Routes) Observe() bool {
+	s.once.Do(func() {
+		if s.server == nil || len(s.server.NamedRoutes) > 0 { // a named route may run several times for a request
 			s.observes = true
 			return
 		}
-		s.visited = make(map[pointer]struct{})
-		s.value(reflect.ValueOf(r.server.Routes))
-		s.value(reflect.ValueOf(r.server.Errors))
+		s.visited = make(map[any]bool)
+		s.value(reflect.ValueOf(s.server.Routes))
+		s.value(reflect.ValueOf(s.server.Errors))
 		s.observes, s.visited = s.observes || s.limiters > 1, nil
 	})
-	return r.seen.observes
+	return s.observes
 }
 
 // value reads a value and all in it that is exported.
-func (s *seen) value(v reflect.Value) {
+func (s *Routes) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
 		s.value(v.Elem())
 		return
 	case reflect.Pointer:
-		at := pointer{v.Pointer(), v.Type()}
-		if _, before := s.visited[at]; !before && !v.IsNil() {
-			s.visited[at] = struct{}{}
+		if at := v.Interface(); !v.IsNil() && !s.visited[at] {
+			s.visited[at] = true
 			s.value(v.Elem())
 		}
 		return
@@ -96,13 +84,13 @@ func (s *seen) value(v reflect.Value) {
 // observed is in the names of all placeholders and variables of a handler rate_limit.
 const observed = "rate_limit"
 
-func (s *seen) option(text string) { s.observes = s.observes || strings.Contains(text, observed) }
+func (s *Routes) option(text string) { s.observes = s.observes || strings.Contains(text, observed) }
 
 // known are the packages whose modules look at nothing but their options.
 var known = []string{"github.com/caddyserver/caddy/v2/", "github.com/seed-161337e5/caddyratelimit/"}
 
 // enter reports whether to read what is in a value, and notes which module it is.
-func (s *seen) enter(v reflect.Value) bool {
+func (s *Routes) enter(v reflect.Value) bool {
 	of := v.Type().PkgPath() + "/"
 	if v.CanAddr() {
 		v = v.Addr()
