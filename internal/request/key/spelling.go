@@ -166,21 +166,16 @@ func pathPart(p string, n int) string {
 // cleanURI returns a URI with a clean path that is escaped in one way only. The query stays as the
 // client wrote it.
 func cleanURI(uri string) string {
-	raw, query, _ := strings.Cut(uri, "?")
-	if !isClean(raw) || strings.IndexFunc(raw, mayNeedEscape) >= 0 {
-		p, err := url.PathUnescape(raw)
-		if err != nil {
-			p = raw
-		}
-		raw = (&url.URL{Path: cleanPath(p)}).EscapedPath()
-	}
-	if query == "" {
-		return raw
-	}
-	if len(raw)+1+len(query) == len(uri) && strings.HasPrefix(uri, raw) {
+	raw, query, found := strings.Cut(uri, "?")
+	if isClean(raw) && strings.IndexFunc(raw, mayNeedEscape) < 0 && found == (query != "") {
 		return uri
 	}
-	return raw + "?" + query
+	p, err := url.PathUnescape(raw)
+	if err != nil {
+		p = raw
+	}
+	u := url.URL{Path: cleanPath(p), RawQuery: query}
+	return u.RequestURI()
 }
 
 // sentURI returns the path and the query that the client has sent, maybe in a whole URL as to a proxy. The host of a
