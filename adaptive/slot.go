@@ -99,10 +99,7 @@ func (s *slot) wait(r *http.Request) error {
 }
 
 // Begin implements [writers.Watcher]. Streams and slow readers hold no slot of an upstream that has answered.
-func (s *slot) Begin(status int, _ http.Header) http.Header {
-	if !writers.IsFinal(status) {
-		return nil
-	}
+func (s *slot) Begin(status int, _ http.Header) {
 	switch {
 	case s.request.Context().Err() != nil: // nobody gets the response
 	case status >= http.StatusInternalServerError:
@@ -113,7 +110,6 @@ func (s *slot) Begin(status int, _ http.Header) http.Header {
 	if s.handler.Hold == "" {
 		s.giveBack()
 	}
-	return nil
 }
 
 // giveBack gives the slot back once. A request whose client has left keeps it for as long as requests have one on average,

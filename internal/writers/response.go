@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"maps"
 	"net"
 	"net/http"
 
@@ -15,9 +14,8 @@ import (
 
 // Watcher sees a response as it is written. Only the goroutine that answers calls it.
 type Watcher interface {
-	// Begin is called before a header is sent. Of one that is not the last, it may return fields that it has taken
-	// out, which then come back.
-	Begin(status int, header http.Header) (hidden http.Header)
+	// Begin is called before the last header is sent.
+	Begin(status int, header http.Header)
 
 	// Sent is called when a part of the body was written. The piece is nil unless the watcher wants it.
 	Sent(n int64, piece []byte)
@@ -46,11 +44,6 @@ type Response struct {
 	caddyhttp.ResponseWriterWrapper
 	Watcher Watcher
 	Begun   bool // the watcher has seen the last header
-}
-
-// IsFinal reports whether no other header follows one with this status.
-func IsFinal(status int) bool {
-	return status >= http.StatusOK || status == http.StatusSwitchingProtocols
 }
 
 // WrapServer makes the response one that is written to Caddy's server, beneath all others. So it sees what error
@@ -83,20 +76,18 @@ func Watchers(w http.ResponseWriter) iter.Seq[Watcher] {
 	}
 }
 
-// begin shows the watcher a header, unless it was the last one before.
-func (w *Response) begin(status int) (hidden http.Header) {
-	if w.Begun {
-		return nil
+// begin shows the watcher the last header, once.
+func (w *Response) begin(status int) {
+	if final := status >= http.StatusOK || status == http.StatusSwitchingProtocols; final && !w.Begun {
+		w.Begun = true
+		w.Watcher.Begin(status, w.Header())
 	}
-	w.Begun = IsFinal(status)
-	return w.Watcher.Begin(status, w.Header())
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *Response) WriteHeader(status int) {
-	hidden := w.begin(status)
+	w.begin(status)
 	w.ResponseWriter.WriteHeader(status)
-	maps.Copy(w.Header(), hidden)
 }
 
 // Write implements [http.ResponseWriter].

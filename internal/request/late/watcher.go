@@ -48,14 +48,12 @@ func (w *chargeWatcher) deserted() bool {
 }
 
 // Begin implements [writers.Watcher].
-func (w *chargeWatcher) Begin(status int, header http.Header) http.Header {
-	switch {
-	case !writers.IsFinal(status):
-		return w.strip(header) // the final response is still to come, and its cost with it
-	case w.ofError == nil:
+func (w *chargeWatcher) Begin(status int, header http.Header) {
+	if w.ofError == nil {
 		w.start(status)
-		return nil
-	case w.ofError():
+		return
+	}
+	if w.ofError() {
 		w.completion.failed = status >= http.StatusBadRequest
 		w.completion.Judge(status, header)
 		w.completion.ReadCost(header)
@@ -63,7 +61,6 @@ func (w *chargeWatcher) Begin(status int, header http.Header) http.Header {
 		w.completion.endSession()
 	}
 	w.strip(header)
-	return nil
 }
 
 // start is called before the header is sent. If the client has left, it does not receive the
@@ -167,19 +164,10 @@ func (w *chargeWatcher) waitsForError() bool {
 	return true
 }
 
-// strip removes the fields from a header that the client must not see, and returns them.
-func (w *chargeWatcher) strip(header http.Header) (out http.Header) {
-	writers.Unannounce(header, w.strips)
+// strip removes the fields from a header that the client must not see.
+func (w *chargeWatcher) strip(header http.Header) {
 	for _, name := range w.strips {
-		for _, field := range [2]string{name, http.TrailerPrefix + name} {
-			if values, ok := header[field]; ok {
-				if out == nil {
-					out = make(http.Header)
-				}
-				out[field] = values
-				delete(header, field)
-			}
-		}
+		delete(header, name)
+		delete(header, http.TrailerPrefix+name)
 	}
-	return out
 }

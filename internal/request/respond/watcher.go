@@ -7,10 +7,7 @@ import (
 )
 
 // Begin implements [writers.Watcher]. It keeps rate limit fields of an upstream out of the response.
-func (f *Fields) Begin(_ int, header http.Header) http.Header {
-	f.tidy(header)
-	return nil
-}
+func (f *Fields) Begin(_ int, header http.Header) { f.tidy(header) }
 
 // tidy removes what others have added to the fields. A proxy adds the upstream's values to those that are already there, so
 // the first value is the limiter's.
@@ -20,7 +17,6 @@ func (f *Fields) tidy(header http.Header) {
 			header[field] = values[:1:1]
 		}
 	}
-	writers.Unannounce(header, f.names) // HTTP/3 takes trailers out of the header
 }
 
 // around returns the writer of a response that keeps the fields.
