@@ -140,6 +140,8 @@ func (p *Responder) retryAfter(wait time.Duration) int64 {
 // Serve calls the next handlers for a request that may pass: see [late.Completion.Serve].
 func (p *Responder) Serve(c *late.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	err := c.Serve(w, r, next, p)
-	p.tidyRest(w, r, err)
+	if err != nil && p.ErrorRoutes(r) {
+		p.keepFields(r) // error routes respond, which may be a proxy to another upstream
+	}
 	return err
 }
