@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -143,11 +144,12 @@ func (z *Zone) exempt(c *Check, r *placeholder.Request) (found, error) {
 }
 
 // readBody reads the body of a request whose fields the zone looks at. Nothing is read if that is decided without it: by block,
-// exempt or a ban of the network. Otherwise a client could have this process read and keep bodies that nobody wants. A request
-// whose body cannot be read meets the zone, which refuses it.
+// exempt or a ban of the network, whatever the plan. Otherwise a client could have this process read and keep bodies that
+// nobody wants. A request whose body cannot be read meets the zone, which refuses it.
 func (z *Zone) readBody(c *Check, r *placeholder.Request) (found, error) {
-	if c.repeated == nil && z.bansUnread(c, r) {
-		return rejects, nil
+	if n := c.network(); n != nil && n.Override.Kind == store.KindBanned && c.repeated == nil {
+		c.Policy = cmp.Or(c.Policy, z.likelyPolicy()) // if it depends on the request, any of them is told
+		return z.askNetwork(c, r)
 	}
 	if !z.Fields.whole && !c.open {
 		return passes, nil
@@ -164,30 +166,6 @@ func (z *Zone) readBody(c *Check, r *placeholder.Request) (found, error) {
 	return passes, nil
 }
 
-// bansUnread refuses a request whose network is banned. If its plan or its limit depends on the body, any of them is told. It
-// reports whether it has refused the request.
-func (z *Zone) bansUnread(c *Check, r *placeholder.Request) bool {
-	if n := c.network(); n == nil || n.Override.Kind != store.KindBanned {
-		return false
-	}
-	unread := *c
-	unread.log = nil
-	for _, take := range [...]step{(*Zone).choosePlan, (*Zone).findLimit, (*Zone).findCost} {
-		if found, _ := take(z, &unread, r); found == skips {
-			return false
-		} else if found == rejects {
-			c.Policy = z.likelyPolicy()
-			break
-		}
-		c.Policy, c.Plan, c.Cost = unread.Policy, unread.Plan, unread.Cost
-	}
-	if c.Policy == nil {
-		return false
-	}
-	refused, _ := z.askNetwork(c, r)
-	return refused == rejects
-}
-
 // needKey refuses a request whose key is not certain, and follows missing_key if it has none.
 func (z *Zone) needKey(c *Check, _ *placeholder.Request) (found, error) {
 	switch {
@@ -202,9 +180,6 @@ func (z *Zone) needKey(c *Check, _ *placeholder.Request) (found, error) {
 }
 
 func (z *Zone) choosePlan(c *Check, r *placeholder.Request) (found, error) {
-	if z.Plans == nil {
-		return passes, nil
-	}
 	chosen, err := z.planOf(r)
 	switch {
 	case err == errNoPlan:
