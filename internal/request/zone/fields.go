@@ -153,13 +153,3 @@ func (f *Fields) read(r *placeholder.Request) *body.Refusal {
 	}
 	return refusal
 }
-
-// likelyPolicy returns one of the zone's policies, or nil if there is none.
-func (z *Zone) likelyPolicy() *QuotaPolicy {
-	for _, p := range z.allPolicies() {
-		if p.Likely != nil {
-			return p.Likely
-		}
-	}
-	return nil
-}

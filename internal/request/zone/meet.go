@@ -148,7 +148,7 @@ func (z *Zone) exempt(c *Check, r *placeholder.Request) (found, error) {
 // nobody wants. A request whose body cannot be read meets the zone, which refuses it.
 func (z *Zone) readBody(c *Check, r *placeholder.Request) (found, error) {
 	if n := c.network(); n != nil && n.Override.Kind == store.KindBanned && c.repeated == nil {
-		c.Policy = cmp.Or(c.Policy, z.likelyPolicy()) // if it depends on the request, any of them is told
+		c.Policy = cmp.Or(c.Policy, z.likely) // if it depends on the request, any of them is told
 		return z.askNetwork(c, r)
 	}
 	if !z.Fields.whole && !c.open {
@@ -180,12 +180,13 @@ func (z *Zone) needKey(c *Check, _ *placeholder.Request) (found, error) {
 }
 
 func (z *Zone) choosePlan(c *Check, r *placeholder.Request) (found, error) {
-	chosen, err := z.planOf(r)
-	switch {
-	case err == errNoPlan:
-		return c.reject(z.PlanlessStatus(), err)
-	case err != nil:
+	name, err := z.PlanTemplate.Expand(r)
+	if err != nil {
 		return z.refuseInvalid(c, err)
+	}
+	chosen := cmp.Or(z.planByName[z.PlanTemplate.NormalizeName(name)], z.DefaultPlan)
+	if chosen == nil {
+		return c.reject(z.PlanlessStatus(), errNoPlan)
 	}
 	c.Plan, c.policies = chosen.Name, &chosen.Policies
 	if chosen.Unlimited {

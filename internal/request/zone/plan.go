@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // Plan is a plan at run time.
@@ -38,19 +37,4 @@ func (z *Zone) makePlans() (err error) {
 		z.DefaultPlan = z.Plans[z.Plan.Default.Word]
 	}
 	return nil
-}
-
-// planOf returns the plan of a request.
-func (z *Zone) planOf(r *placeholder.Request) (*Plan, error) {
-	name, err := z.PlanTemplate.Expand(r)
-	if err != nil {
-		return nil, err
-	}
-	if chosen, ok := z.planByName[z.PlanTemplate.NormalizeName(name)]; ok {
-		return chosen, nil
-	}
-	if z.DefaultPlan == nil {
-		return nil, errNoPlan
-	}
-	return z.DefaultPlan, nil
 }

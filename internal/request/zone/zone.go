@@ -42,6 +42,7 @@ type Zone struct {
 	planByName  map[string]*Plan // by normalized name, see PlanTemplate
 	DefaultPlan *Plan            // for requests without a plan; nil if these are rejected
 	Policy      *QuotaPolicy     // nil if it depends on the request
+	likely      *QuotaPolicy     // one of them
 	HasPolicies bool             // it may be another one, or none
 	Exceeded    error            // the error of a refused request
 	Description string           // what all uses of the name share besides the key, in words
@@ -97,6 +98,9 @@ func (z *Zone) makePolicies() (err error) {
 		if err := z.makePlans(); err != nil {
 			return err
 		}
+	}
+	for _, p := range z.allPolicies() {
+		z.likely = cmp.Or(z.likely, p.Likely)
 	}
 	if z.Hold != 0 && z.CountsSlots() && !z.Prepays() {
 		return errors.New("lend has no meaning for algorithm concurrency: each request asks the store for its slot; leave it out")
