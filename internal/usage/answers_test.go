@@ -46,7 +46,7 @@ func recordedAnswers(t testing.TB) map[string]recorded {
 // inEvents cuts a stream into its events, or its lines.
 func (a recorded) inEvents() (all [][]byte) {
 	end := "\n\n"
-	if formatOf(a.contentType) == lines {
+	if strings.Contains(a.contentType, "json") {
 		end = "\n"
 	}
 	for _, event := range strings.SplitAfter(a.body, end) {

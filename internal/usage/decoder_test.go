@@ -96,7 +96,7 @@ func TestUndecodableAnswers(t *testing.T) {
 			{"plain", []byte(good), false},
 			{"bomb", encoded(t, coding, bomb), false},
 		} {
-			r := newReader(f, oneText, true, most)
+			r := newReader(f, texts, true, most)
 			for piece := range bytes.Lines(c.body) {
 				_, _ = r.Write(piece)
 			}

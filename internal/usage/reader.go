@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -26,8 +27,7 @@ type format uint8
 
 const (
 	unread format = iota
-	oneText
-	lines // JSON texts one after the other
+	texts         // of JSON, one after the other
 	eventStream
 )
 
@@ -71,6 +71,9 @@ func newReader(f *Fields, format format, zipped bool, most int64) *Reader {
 	return r
 }
 
+// ofJSON are media types of JSON and of JSON Lines.
+var ofJSON = []string{"application/json", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
+
 // formatOf returns the format of a media type, whatever its parameters.
 func formatOf(contentType string) format {
 	name, _, _ := strings.Cut(contentType, ";")
@@ -78,10 +81,8 @@ func formatOf(contentType string) format {
 	switch {
 	case name == "text/event-stream":
 		return eventStream
-	case name == "application/json", strings.HasPrefix(name, "application/") && strings.HasSuffix(name, "+json"):
-		return oneText
-	case name == "application/x-ndjson", name == "application/ndjson", name == "application/jsonl", name == "application/x-jsonlines":
-		return lines
+	case strings.HasPrefix(name, "application/") && strings.HasSuffix(name, "+json"), slices.Contains(ofJSON, name):
+		return texts
 	}
 	return unread
 }
@@ -173,14 +174,11 @@ func (r *Reader) Cost() (cost int64, found bool, err error) {
 // nothing is missing if its connection ends then.
 func (r *Reader) Done() bool { return r.format == eventStream && r.scanner.done }
 
-// Events returns how many events or lines of a stream have been read; 0 for a body that is no
-// stream. An event without an object does not count.
+// Events returns how many events or lines of a stream have been read. An event without an object does not count. A single
+// object is no stream.
 func (r *Reader) Events() int64 {
-	switch {
-	case r.format == eventStream:
-		return r.events
-	case r.format == lines || r.scanner.objs > 1:
+	if r.format != eventStream && r.scanner.objs > 1 {
 		return r.scanner.objs
 	}
-	return 0
+	return r.events
 }
