@@ -68,7 +68,10 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 	}
 	seen := new(seenRecord)
 	t := &seen.record
-	t.values, t.items = &seen.own, seen.first[:0]
+	if t.values = &seen.own; p.unseen(v) {
+		return t
+	}
+	t.items = seen.first[:0]
 	if vars != nil {
 		vars[recordVar] = t
 	}
@@ -79,7 +82,7 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 	return t
 }
 
-// unseen reports whether nothing looks at the record of a request, so that it serves its headers alone.
+// unseen reports whether nothing looks at the record of a request, so that it serves its headers alone and has no items.
 func (p *Responder) unseen(v *limiter.Verdict) bool {
 	return !p.Around.Observe() && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
 }

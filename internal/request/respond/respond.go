@@ -16,7 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
-	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
 // Config configures a Responder.
@@ -81,11 +80,8 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	case v.Outcome == outcome.FailedOpen:
 		p.recordFailure(v)
 		return w, nil
-	case len(v.Entries) == 0:
+	case len(v.Entries) == 0 || v.Binding == nil && p.unseen(v):
 		return w, nil
-	}
-	if p.unseen(v) {
-		return p.beginUnseen(w, v), nil
 	}
 	t := p.recordDecision(w, v, 0)
 	if v.Binding != nil && t.by() != nil && t.policy != nil {
@@ -102,25 +98,6 @@ func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, re
 		p.setHeaders(w, t, v, retryAfter)
 	}
 	return t
-}
-
-// beginUnseen is Begin for a request whose record nothing looks at. The record ends here, so it takes no memory
-// but that for the values of the headers and the writer that keeps them.
-func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.ResponseWriter {
-	if v.Binding == nil {
-		return w
-	}
-	own := new(struct {
-		values
-		writers.Response
-	})
-	t := record{values: &own.values}
-	p.setHeaders(w, &t, v, 0)
-	if t.by() == nil {
-		return w
-	}
-	own.ResponseWriter, own.Watcher = w, t.by()
-	return &own.Response
 }
 
 // recordFailure records that nothing was decided. The header describes no limits, because none was
