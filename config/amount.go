@@ -43,7 +43,7 @@ func (a *Amount) Parse(args []string, of *option.Field) (err error) {
 	if a.Number, err = strconv.ParseInt(number, 10, 64); err == nil {
 		return of.Within(float64(a.Number))
 	}
-	if _, _, notRate := ParseRate(number); notRate == nil {
+	if strings.Contains(number, "/") {
 		return fmt.Errorf("it is a rate: write rate %s, or events and window", number)
 	}
 	return option.ErrWrong

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -140,21 +139,27 @@ func (l *Limit) set(name string, args []string) error {
 	return l.set("events", args[1:])
 }
 
-// setRate sets events and window.
+// setRate sets events and window by a rate such as 10/1s, 100/m, 10r/s or 1000/day.
 func (l *Limit) setRate(text string) error {
-	events, window, err := ParseRate(text)
-	if err != nil {
-		return fmt.Errorf("invalid rate '%s': %w", text, err)
-	}
-	if l.MaxEvents != nil || l.Window != (Window{}) {
+	events, window, ok := strings.Cut(text, "/")
+	switch {
+	case !ok:
+		return fmt.Errorf("invalid rate '%s': write events/window, such as 10/1s, 100/m or 1000/day", text)
+	case l.MaxEvents != nil || l.Window != (Window{}):
 		return fmt.Errorf("rate '%s' sets events and window: write either the rate or events and window", text)
 	}
-	for _, part := range [][]string{{"events", strconv.FormatInt(events, 10)}, {"window", window.Format()}} {
+	events = strings.TrimSuffix(events, "r") // as in nginx
+	for _, part := range [][]string{{"events", events}, {"window", cmp.Or(units[window], window)}} {
 		if err := option.Set(l, part[0], part[1:]); err != nil {
 			return fmt.Errorf("rate '%s': %w", text, err)
 		}
 	}
 	return nil
+}
+
+// units are the units of time that a rate can be for. Caddy's days have 24 hours.
+var units = map[string]string{
+	"s": "1s", "sec": "1s", "second": "1s", "m": "1m", "min": "1m", "minute": "1m", "h": "1h", "hour": "1h", "d": "1d",
 }
 
 // Check reports what is wrong whatever the algorithm is.

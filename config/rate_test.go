@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -17,55 +16,54 @@ func fixed(length time.Duration) config.Window {
 	return config.Window{Duration: caddy.Duration(length)}
 }
 
-// TestParseRate: a rate is a whole number, with nginx's r or without, and a window as a word, a duration or a
+// TestRates: a rate is a whole number, with nginx's r or without, and a window as a word, a duration or a
 // calendar window.
-func TestParseRate(t *testing.T) {
+func TestRates(t *testing.T) {
 	for text, want := range map[string]struct {
 		events int64
 		window config.Window
 	}{
-		"10/1s":                  {10, fixed(time.Second)},
-		"10r/s":                  {10, fixed(time.Second)},
-		"10/sec":                 {10, fixed(time.Second)},
-		"10/second":              {10, fixed(time.Second)},
-		"100/m":                  {100, fixed(time.Minute)},
-		"100/min":                {100, fixed(time.Minute)},
-		"100/minute":             {100, fixed(time.Minute)},
-		"5/h":                    {5, fixed(time.Hour)},
-		"5/hour":                 {5, fixed(time.Hour)},
-		"5/d":                    {5, fixed(24 * time.Hour)},
-		"5/1d12h":                {5, fixed(36 * time.Hour)},
-		"5/1.5h":                 {5, fixed(90 * time.Minute)},
-		"1000/day":               {1000, config.Window{Calendar: algorithms.Day}},
-		"1000/week":              {1000, config.Window{Calendar: algorithms.Week}},
-		"1000/month":             {1000, config.Window{Calendar: algorithms.Month}},
-		"1000/year":              {1000, config.Window{Calendar: algorithms.Year}},
-		"0/1s":                   {0, fixed(time.Second)},
-		"-1/1s":                  {-1, fixed(time.Second)}, // the check of the limit refuses it
-		"9223372036854775807/1s": {math.MaxInt64, fixed(time.Second)},
-		"1/-1s":                  {1, fixed(-time.Second)},
+		"10/1s":            {10, fixed(time.Second)},
+		"10r/s":            {10, fixed(time.Second)},
+		"10/sec":           {10, fixed(time.Second)},
+		"10/second":        {10, fixed(time.Second)},
+		"100/m":            {100, fixed(time.Minute)},
+		"100/min":          {100, fixed(time.Minute)},
+		"100/minute":       {100, fixed(time.Minute)},
+		"5/h":              {5, fixed(time.Hour)},
+		"5/hour":           {5, fixed(time.Hour)},
+		"5/d":              {5, fixed(24 * time.Hour)},
+		"5/1d12h":          {5, fixed(36 * time.Hour)},
+		"5/1.5h":           {5, fixed(90 * time.Minute)},
+		"1000/day":         {1000, config.Window{Calendar: algorithms.Day}},
+		"1000/week":        {1000, config.Window{Calendar: algorithms.Week}},
+		"1000/month":       {1000, config.Window{Calendar: algorithms.Month}},
+		"1000/year":        {1000, config.Window{Calendar: algorithms.Year}},
+		"0/1s":             {0, fixed(time.Second)},
+		"1000000000000/1s": {1e12, fixed(time.Second)},
 	} {
-		events, window, err := config.ParseRate(text)
-		if err != nil || events != want.events || window != want.window {
-			t.Errorf("%s: %d per %v, %v; want %+v", text, events, window, err, want)
+		p, err := config.ParseText("rate " + text)
+		if err != nil || p.MaxEvents.Number != want.events || p.Window != want.window {
+			t.Errorf("%s: %+v, %v; want %+v", text, p, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"":                       "write events/window",
 		"100":                    "write events/window",
-		"/s":                     "events '' must be a whole number",
-		"r/s":                    "events 'r' must be a whole number",
-		"1.5/s":                  "events '1.5' must be a whole number",
-		"1k/s":                   "events '1k' must be a whole number",
-		"9223372036854775808/1s": "must be a whole number",
-		"1/":                     "window '' must be a duration such as 1s or 5m, or one of s, sec,",
-		"1/0s":                   "window '0s' must be a duration",
-		"1/60":                   "window '60' must be a duration such as 1s",
-		"1/s/s":                  "window 's/s' must be",
-		"1/Day":                  "window 'Day' must be",
-		"1/{x}":                  "window '{x}' must be",
+		"/s":                     "events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got ''",
+		"r/s":                    "events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got ''",
+		"1.5/s":                  "events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got '1.5'",
+		"1k/s":                   "got '1k'",
+		"-1/1s":                  "got '-1'",
+		"9223372036854775808/1s": "got '9223372036854775808'",
+		"1/":                     "window must be a duration from 1ms to 3660d, or day, week, month or year, got ''",
+		"1/0s":                   "window must be a duration from 1ms to 3660d, or day, week, month or year, got '0s'",
+		"1/-1s":                  "got '-1s'",
+		"1/60":                   "got '60': it has no unit: write 60s or 60ms",
+		"1/s/s":                  "got 's/s'",
+		"1/Day":                  "got 'Day'",
+		"1/{x}":                  "got '{x}': it cannot be a placeholder",
 	} {
-		if _, _, err := config.ParseRate(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.ParseText("rate " + text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
