@@ -233,7 +233,7 @@ func TestCalendarEdges(t *testing.T) {
 		n := 0
 		for _, calendar := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year} {
 			limit := algorithms.Limit{Events: 2, Calendar: calendar, Location: location}
-			begins, _ := model.Window(calendar, location, day.UnixMicro())
+			begins := calendar.Bounds(day, location, 1)[1].UnixMicro()
 			for _, from := range []int64{begins, begins + 24*hour} {
 				for _, step := range steps {
 					for _, skew := range skews {

@@ -3,7 +3,8 @@
 // and later instants. Tests compare the stores with it.
 //
 // It has the rules but none of the formulas: how much a charge takes, how it comes back, that
-// time does not go back for a key, and which times count as damaged.
+// time does not go back for a key, and which times count as damaged. Package algorithms says when windows of the
+// calendar begin, and which limits share a state. Its TestCalendar, and TestFamilies of package redisstore, show that.
 package model
 
 import (
@@ -26,10 +27,10 @@ const horizon = 1 << 50
 
 // Key is what the model remembers of one key, separately for each family of limits.
 type Key struct {
-	algorithm string
-	memories  map[family]memory
-	charged   map[string]int64 // when charges were decided, by name
-	forgotten map[string]int64 // and those before the last reset
+	algorithm algorithms.Algorithm
+	memories  map[string]memory // by family
+	charged   map[string]int64  // when charges were decided, by name
+	forgotten map[string]int64  // and those before the last reset
 }
 
 // memory is what an algorithm remembers. Only charge and adjust change it.
@@ -90,7 +91,11 @@ type queue interface {
 
 // New returns a key that was never seen.
 func New(algorithm string) *Key {
-	return &Key{algorithm, make(map[family]memory), make(map[string]int64), make(map[string]int64)}
+	a, err := algorithms.Get(algorithm)
+	if err != nil {
+		panic(err)
+	}
+	return &Key{a, make(map[string]memory), make(map[string]int64), make(map[string]int64)}
 }
 
 // Reset forgets all. What was charged is not given back later.
@@ -101,10 +106,10 @@ func (k *Key) Reset() {
 
 // memory returns what the key remembers of the limit's family.
 func (k *Key) memory(l algorithms.Limit) memory {
-	if m := k.memories[k.family(l)]; m != nil {
+	if m := k.memories[k.algorithm.Family(l)]; m != nil {
 		return m
 	}
-	switch k.algorithm {
+	switch k.algorithm.Name() {
 	case "token_bucket", "leaky_bucket":
 		return &bucket{}
 	case "fixed_window":
@@ -116,7 +121,7 @@ func (k *Key) memory(l algorithms.Limit) memory {
 	case "concurrency":
 		return &leases{}
 	}
-	panic(fmt.Sprintf("no model of %q", k.algorithm))
+	panic(fmt.Sprintf("no model of %q", k.algorithm.Name()))
 }
 
 // Take decides on a cost at now, and charges it under a name if it fits. If guess is not nil,
@@ -129,7 +134,7 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 	d := algorithms.Decision{Quota: m.quota(l), Allowed: m.fits(l, now, cost), At: now}
 	if held, ok := m.(*leases); ok && !d.Allowed {
 		held.shorten(l, now)
-		k.memories[k.family(l)] = m
+		k.memories[k.algorithm.Family(l)] = m
 	}
 	switch {
 	case !d.Allowed:
@@ -155,7 +160,7 @@ func (k *Key) Admit(l algorithms.Limit, now, cost int64, name string) bool {
 	if !m.fits(l, now, cost) {
 		if held, ok := m.(*leases); ok {
 			held.shorten(l, now)
-			k.memories[k.family(l)] = m
+			k.memories[k.algorithm.Family(l)] = m
 		}
 		return false
 	}
@@ -166,7 +171,7 @@ func (k *Key) Admit(l algorithms.Limit, now, cost int64, name string) bool {
 // charge charges a cost that fits to a memory of the key.
 func (k *Key) charge(m memory, l algorithms.Limit, now, cost int64, name string) {
 	m.charge(l, now, cost, name)
-	k.memories[k.family(l)] = m
+	k.memories[k.algorithm.Family(l)] = m
 	k.charged[name] = now
 }
 
@@ -180,7 +185,7 @@ func (k *Key) Ahead(l algorithms.Limit, now, cost, want int64, name string) (uni
 	}
 	units, micros := p.ahead(l, now, cost, want)
 	if units > 0 {
-		k.memories[k.family(l)], k.charged[name] = m, now
+		k.memories[k.algorithm.Family(l)], k.charged[name] = m, now
 		return units, time.Duration(micros) * time.Microsecond
 	}
 	return 0, 0
@@ -191,7 +196,7 @@ func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
 	delete(k.forgotten, name)
 	m := k.memory(l).asOf(l, now)
 	m.charge(l, now, cost, name)
-	k.memories[k.family(l)] = m
+	k.memories[k.algorithm.Family(l)] = m
 }
 
 // Adjust changes what was charged at an instant under a name, if the algorithm can. It does
@@ -208,7 +213,7 @@ func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	if lends || m.quota(l) > 0 {
 		m.adjust(l, now, at, k.charged[name], delta, name)
 	}
-	k.memories[k.family(l)] = m
+	k.memories[k.algorithm.Family(l)] = m
 }
 
 // none means that there is no guess.

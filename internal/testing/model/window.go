@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
@@ -31,7 +32,7 @@ func (w *window) begin(l algorithms.Limit, now int64) int64 {
 	length := l.Window.Microseconds()
 	switch {
 	case l.Calendar != 0:
-		start, _ := Window(l.Calendar, l.Location, t)
+		start, _ := onCalendar(l, t)
 		return start
 	case l.Align != algorithms.AlignFirstRequest:
 		return t / length * length
@@ -39,6 +40,12 @@ func (w *window) begin(l algorithms.Limit, now int64) int64 {
 		return w.start
 	}
 	return t
+}
+
+// onCalendar returns the window on the calendar that contains t.
+func onCalendar(l algorithms.Limit, t int64) (start, end int64) {
+	bounds := l.Calendar.Bounds(time.UnixMicro(t), l.Location, 1)
+	return bounds[1].UnixMicro(), bounds[2].UnixMicro()
 }
 
 func (w *window) left(l algorithms.Limit, now int64) int64 {
@@ -68,7 +75,7 @@ func (w *window) ahead(l algorithms.Limit, now, _, want int64) (units, lasts int
 	begin := w.begin(l, now)
 	end := begin + l.Window.Microseconds()
 	if l.Calendar != 0 {
-		_, end = Window(l.Calendar, l.Location, begin)
+		_, end = onCalendar(l, begin)
 	}
 	return units, end - now - 1
 }
