@@ -18,12 +18,13 @@ import (
 // mutants is where they are, from the root of the repository.
 const mutants = "internal/testing/mutants/testdata"
 
+// budget is for how long worlds run to find one: some need a world in thousands.
+const budget = 5 * time.Minute
+
 func main() {
 	simulate := flag.Bool("simulate", false, "find them by worlds alone")
-	budget := flag.Duration("budget", 5*time.Minute, "for how long worlds run to find one: some need a world in thousands")
 	flag.Parse()
-	names, w := flag.Args(), &worlds{root: ".", budget: *budget}
-	defer w.close()
+	names := flag.Args()
 	if len(names) == 0 {
 		names = []string{""}
 	}
@@ -36,16 +37,15 @@ func main() {
 		}
 		for _, m := range all {
 			ran++
-			began := time.Now()
-			found, err := "found", error(nil)
-			if *simulate || m.tests == "" {
-				found, err = w.find(m)
-			} else {
-				err = m.run(".")
+			began, found := time.Now(), "not tried: "+m.unmet
+			if *simulate {
+				m.tests, m.pkg = simulation, worlds
 			}
-			if err != nil {
-				missed++
-				found = "NOT FOUND: " + err.Error()
+			if !*simulate || m.unmet == "" {
+				if found, err = m.run("."); err != nil {
+					missed++
+					found = "NOT FOUND: " + err.Error()
+				}
 			}
 			fmt.Printf("%-40s %5.1f s  %s\n", m.name, time.Since(began).Seconds(), found)
 		}
@@ -66,35 +66,43 @@ func (m *mutant) deep(root string) bool {
 	})
 }
 
-// run runs the tests of a mutant in a directory. It returns nil if they have failed because of it.
-func (m *mutant) run(root string) error {
+var (
+	// failed is what tests say that fail, or that end the process, because something panics or all wait for each other.
+	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: |^panic: |^fatal error: `)
+	// broken is what a world says that breaks a promise.
+	broken = regexp.MustCompile(`seed \d+: .*`)
+)
+
+// run runs the tests of a mutant in a directory. There is an error unless they have failed because of it.
+func (m *mutant) run(root string) (found string, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.RemoveAll(dir)
 	overlay, err := m.overlay(root, dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	// What rapid leaves would be tried again in each later run, also of other mutants.
 	if left := filepath.Join(root, m.pkg, "testdata", "rapid"); !exists(left) {
 		defer os.RemoveAll(left)
 	}
-	args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout=5m", "-run", "^(" + m.tests + ")$", m.pkg}
+	args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout=10m", "-run", "^(" + m.tests + ")$", m.pkg}
 	if m.deep(root) {
 		args = slices.Insert(args, 1, "-tags", "deep")
 	}
 	test := exec.Command("go", args...)
-	test.Dir = root
+	test.Dir, test.Env = root, append(os.Environ(), "FIRST=1", fmt.Sprint("MINUTES=", budget.Minutes()))
 	out, err := test.CombinedOutput()
 	switch said := string(out); {
 	case err == nil:
-		return fmt.Errorf("%s of %s passes", m.tests, m.pkg)
-	case !strings.Contains(said, "--- FAIL: "), strings.Contains(said, "[build failed]"):
-		return fmt.Errorf("the tests did not run: %s", said)
+		return "", fmt.Errorf("%s of %s passes", m.tests, m.pkg)
+	case !failed.MatchString(said), strings.Contains(said, "[build failed]"):
+		return "", fmt.Errorf("the tests did not run: %s", said)
+	default:
+		return "found " + broken.FindString(said), nil
 	}
-	return nil
 }
 
 func exists(path string) bool {

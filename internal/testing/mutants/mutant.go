@@ -16,14 +16,17 @@ import (
 //	-a line as it is, and those after it
 //	+a line that takes their place
 //
-// The second line may be "found by simulation", and there may be another one, "not found by simulation: ", with the
-// reason.
+// The second line may be "found by simulation": by worlds with fresh seeds. There may be another one, "not found by simulation: ",
+// with the reason.
 type mutant struct {
 	name       string
-	tests, pkg string // empty: worlds alone find it
+	tests, pkg string
 	unmet      string // why worlds do not find it
 	changes    []change
 }
+
+// What runs worlds: see make simulate.
+const simulation, worlds = "TestSimulate", "./internal/testing/world"
 
 // change replaces lines of a file, which it has once.
 type change struct{ file, old, text string }
@@ -50,7 +53,7 @@ func load(dir, name string) (all []*mutant, err error) {
 }
 
 func parse(text string) (*mutant, error) {
-	m, simulated := new(mutant), false
+	m := new(mutant)
 	for line := range strings.Lines(text) {
 		tests, isTests := strings.CutPrefix(line, "found by ")
 		file, isFile := strings.CutPrefix(line, "in ")
@@ -59,10 +62,8 @@ func parse(text string) (*mutant, error) {
 		case isReason:
 			m.unmet = strings.TrimSpace(reason)
 		case isTests:
-			if tests = strings.TrimSpace(tests); tests == "simulation" {
-				simulated = true
-			} else {
-				m.tests, m.pkg, _ = strings.Cut(tests, " in ")
+			if m.tests, m.pkg, _ = strings.Cut(strings.TrimSpace(tests), " in "); m.tests == "simulation" {
+				m.tests, m.pkg = simulation, worlds
 			}
 		case isFile:
 			m.changes = append(m.changes, change{file: strings.TrimSpace(file)})
@@ -75,7 +76,7 @@ func parse(text string) (*mutant, error) {
 			return nil, fmt.Errorf("a line begins with neither - nor +: %q", line)
 		}
 	}
-	if (m.tests == "" || m.pkg == "") == !simulated || len(m.changes) == 0 {
+	if m.tests == "" || m.pkg == "" || len(m.changes) == 0 {
 		return nil, fmt.Errorf("it needs tests and a package or simulation, and a change")
 	}
 	return m, nil
