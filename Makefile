@@ -217,10 +217,9 @@ bench-overload: ## Play all scenarios of too much load with all limits, for some
 	$(BIN)/bench-overload $(BENCHFLAGS)
 
 .PHONY: bench-overload-real
-bench-overload-real: ## Measure an adaptive limit in front of real upstreams for five minutes, with BENCHFLAGS; -write renews its tables and its picture
+bench-overload-real: ## Measure an adaptive limit in front of real upstreams for five minutes, with BENCHFLAGS; -write renews its tables
 	@go -C bench build -o ../$(BIN)/bench-overload-real ./overload/real
 	$(BIN)/bench-overload-real -root . $(BENCHFLAGS)
-	@$(MAKE) pictures
 
 .PHONY: bench-admitted
 bench-admitted: redis ## Record for a minute how many requests two instances admit together, for docs/admitted.svg, with BENCHFLAGS

@@ -25,7 +25,6 @@ type testcase struct {
 	changes   []int   // how many workers the first server has after each equal part of the run
 	alone     bool    // the processors are the bottleneck
 	long      int     // how many times as long it runs; 0 is 1
-	pictured  bool
 }
 
 // server is a process of an upstream.
@@ -50,7 +49,7 @@ func cases() []*testcase {
 	pool := server{"pool", 4, took}
 	return []*testcase{
 		{name: "4 workers", servers: []server{pool}, perSecond: 200, limits: limits(2, 4, 8)},
-		{name: "4 workers, then 2, then 8", servers: []server{pool}, perSecond: 250, limits: limits(4, 8, 16), changes: []int{4, 2, 8}, long: 2, pictured: true},
+		{name: "4 workers, then 2, then 8", servers: []server{pool}, perSecond: 250, limits: limits(4, 8, 16), changes: []int{4, 2, 8}, long: 2},
 		{name: "one processor", servers: []server{{"processor", 1, 8 * time.Millisecond}}, perSecond: 250, limits: limits(1, 4), alone: true},
 		{name: "database of 8 connections", servers: []server{{"connections", 8, 2 * took}, {"database", 8, 2 * took}}, perSecond: 250, limits: limits(4, 7, 12)},
 		{

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/picture/recording"
 )
 
 func main() {
@@ -35,7 +34,7 @@ type options struct {
 func run() (err error) {
 	root := flag.String("root", "..", "the root of this repository")
 	only := flag.String("only", "", "only cases whose name contains this")
-	write := flag.Bool("write", false, "put the tables into docs/overload.md and bench/overload/RESULTS.md, and record the case of docs/overload.svg")
+	write := flag.Bool("write", false, "put the tables into docs/overload.md and bench/overload/RESULTS.md")
 	role, listen := flag.String("role", "", "be an upstream of this kind: pool, processor, connections or database"), flag.String("listen", "", "the address of the upstream")
 	workers, took := flag.Int("workers", 8, "how many requests the upstream can do at once"), flag.Duration("took", 80*time.Millisecond, "how long one takes")
 	database := flag.String("database", "", "the address of the upstream's database")
@@ -71,11 +70,6 @@ func run() (err error) {
 			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", c.name, r.limit, r.statuses)
 		}
 		text.add(c, runs)
-		if *write && c.pictured {
-			if err := recorded(text.about, c, runs).Save(filepath.Join(*root, recording.OverloadFile)); err != nil {
-				return err
-			}
-		}
 	}
 	fmt.Print(text.results())
 	if !*write {
@@ -104,20 +98,4 @@ func (c *testcase) compare(o options) ([]*result, error) {
 	}
 	wait.Wait()
 	return all, errors.Join(errs...)
-}
-
-// recorded is what the picture shows of a case.
-func recorded(about string, c *testcase, runs []*result) *recording.Overload {
-	r := &recording.Overload{About: about, Case: c.name, Offered: c.perSecond, Seconds: len(runs[0].seconds), Parts: c.changes}
-	best := bestStatic(runs)
-	for _, run := range runs {
-		if run.limit == noLimit || run == best || run.limit == adaptive {
-			name := run.limit
-			if run == best {
-				name = "best static limit, " + name
-			}
-			r.Runs = append(r.Runs, recording.OverloadRun{Name: name, Useful: run.seconds})
-		}
-	}
-	return r
 }

@@ -1,6 +1,6 @@
 // Command picture draws docs/algorithms.svg, which shows how each algorithm decides on the same traffic,
-// docs/admitted.svg, which shows how many requests fleets have admitted, and docs/overload.svg, which shows how many an
-// overloaded upstream has answered. The algorithms themselves decide, and the rest was recorded.
+// and docs/admitted.svg, which shows how many requests fleets have admitted. The algorithms themselves decide, and the rest was
+// recorded.
 package main
 
 import (
@@ -40,9 +40,5 @@ func pictures() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := recording.LoadOverload()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]string{"algorithms.svg": draw(traffic(), lanes()), "admitted.svg": drawAdmitted(r), "overload.svg": drawOverload(o)}, nil
+	return map[string]string{"algorithms.svg": draw(traffic(), lanes()), "admitted.svg": drawAdmitted(r)}, nil
 }
