@@ -57,7 +57,7 @@ DEEP := -tags deep,$(CADDY_TAGS)
 export GOFLAGS += -trimpath -tags=$(CADDY_TAGS)
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -221,12 +221,6 @@ bench-overload-real: ## Measure an adaptive limit in front of real upstreams for
 	@go -C bench build -o ../$(BIN)/bench-overload-real ./overload/real
 	$(BIN)/bench-overload-real -root . $(BENCHFLAGS)
 
-.PHONY: bench-admitted
-bench-admitted: redis ## Record for a minute how many requests two instances admit together, for docs/admitted.svg, with BENCHFLAGS
-	@go -C bench build -o ../$(BIN)/bench-admitted ./admitted
-	$(BIN)/bench-admitted -root . $(BENCHFLAGS)
-	@$(MAKE) pictures
-
 .PHONY: profile
 profile: redis ## Print which part of a Caddy's CPU samples is the directive's, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-server ./server
@@ -254,7 +248,7 @@ docs: ## Write docs/reference.md and the JSON schema anew, from the tags and com
 	UPDATE_DOCS=1 go test -count 1 -run TestReference ./docs
 
 .PHONY: pictures
-pictures: ## Draw the pictures of algorithms and of recorded runs in docs/ again
+pictures: ## Draw docs/algorithms.svg again
 	go generate ./internal/testing/picture
 
 .PHONY: screenshots

@@ -20,8 +20,7 @@ type Redis struct {
 	Socket  string        // its unix socket
 	Client  *redis.Client // for what is not measured
 
-	server *redistest.Server
-	stop   func() error
+	stop func() error
 }
 
 // StartRedis starts a server that writes nothing to disk.
@@ -31,26 +30,12 @@ func StartRedis() (*Redis, error) {
 		return nil, err
 	}
 	return &Redis{
-		Address: server.Addr(), Socket: server.Socket(), Client: redis.NewClient(&redis.Options{Addr: server.Addr()}), server: server, stop: stop,
+		Address: server.Addr(), Socket: server.Socket(), Client: redis.NewClient(&redis.Options{Addr: server.Addr()}), stop: stop,
 	}, nil
 }
 
 // Close ends the server.
 func (r *Redis) Close() error { return errors.Join(r.Client.Close(), r.stop()) }
-
-// Kill ends the process. Its port refuses connections from then on.
-func (r *Redis) Kill() { r.server.Kill() }
-
-// Restart starts an empty server on the port of one that was killed.
-func (r *Redis) Restart() (err error) {
-	defer func() {
-		if reason := recover(); reason != nil { // it is how a server that does not start ends a program
-			err = fmt.Errorf("restarting Redis: %v", reason)
-		}
-	}()
-	r.server.Restart()
-	return nil
-}
 
 // CPU returns the processor time that the server has used so far.
 func (r *Redis) CPU(ctx context.Context) (time.Duration, error) {
