@@ -54,7 +54,7 @@ func (k *key) bannedUnheard(a *Answer) bool {
 
 // loses reports whether an override or a ban may be lost.
 func (k *key) loses() bool {
-	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(servers, machines, unable) || k.Plan.Work > 0
+	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(servers, machines, unable)
 }
 
 // banWithin is in what time refusals are counted.

@@ -12,7 +12,7 @@ var _ = promiseOfKeys("with lend, never above the limit", (*key).aboveLent)
 // aboveLent checks that all instances together have admitted no more than the limit, where next to nothing comes back
 // while a world lasts. Late costs are another matter: other instances do not know of them.
 func (k *key) aboveLent() []string {
-	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset) || k.Plan.hasKind(Suspend) {
+	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset) {
 		return nil
 	}
 	admitted, most := int64(0), k.mostOf()
@@ -33,7 +33,7 @@ var _ = promiseOfKeys("with lend, never above the limit", (*key).aboveLentInTime
 // aboveLentInTime checks that all instances together have admitted no more in any time than one limiter would, of limits that are
 // easy to add up. When an instance has decided is only known to be between when a client came and when it had its answer.
 func (k *key) aboveLentInTime() []string {
-	if k.Lend == 0 || k.anchored() || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) || k.Plan.hasKind(Suspend) {
+	if k.Lend == 0 || k.anchored() || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) {
 		return nil
 	}
 	if slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Adjusted != 0 || a.Decision.Override != "" }) {

@@ -144,7 +144,7 @@ func (v *Verdict) looked() time.Duration { return min(v.Ended, v.Began+timeout) 
 
 // unsure reports whether Redis may forget what operators do, or an instance may not learn of it in time.
 func (h *History) unsure() bool {
-	return h.hasLost() || len(h.clocks) > 1 || h.Plan.Work > 0 || h.Plan.has(machines)
+	return h.hasLost() || len(h.clocks) > 1 || h.Plan.has(machines)
 }
 
 const (
@@ -198,7 +198,7 @@ func (h *History) treated(v *Verdict, zone int) *treatment {
 	}
 	answers := func(some func(a *Answer) bool) bool {
 		return slices.ContainsFunc(h.Answers, func(a Answer) bool {
-			return a.Event == v.Event && a.Client == v.Client && a.Zone == zone && a.Began >= v.Began && some(&a)
+			return a.Event == v.Event && a.Zone == zone && a.Began >= v.Began && some(&a)
 		})
 	}
 	// An instance that decides alone has a share of the limit, also for who leaves while it makes them wait.

@@ -92,7 +92,7 @@ func (k *key) changed(set Deed) (at time.Duration) {
 // undecided reports whether another zone of the request was refused from memory, so that this one was not asked.
 func (k *key) undecided(a *Answer) bool {
 	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
-		return b.Event == a.Event && b.Client == a.Client && b.Began == a.Began && b.Failure == "" && !b.Decision.Allowed
+		return b.Event == a.Event && b.Began == a.Began && b.Failure == "" && !b.Decision.Allowed
 	})
 }
 

@@ -19,7 +19,7 @@ func (k *key) tooManySlots() (violations []string) {
 			if k.when(b) == k.when(a) {
 				most = max(most, b.Decision.Quota) // of another plan, and nobody knows who came first
 			}
-			if k.when(b) > k.when(a) || b.Adjusted != 0 && b.Adjusted <= k.when(a) || k.lostFor(a, b) || k.orphaned(b, k.when(a)) || k.unrenewed(b, k.when(a)) {
+			if k.when(b) > k.when(a) || b.Adjusted != 0 && b.Adjusted <= k.when(a) || k.lostFor(a, b) || k.orphaned(b, k.when(a)) {
 				continue
 			}
 			taken += b.Cost
@@ -58,7 +58,7 @@ func (h *History) over(who client) {
 	defer h.mu.Unlock()
 	for i := range h.Answers {
 		a := &h.Answers[i]
-		if a.Event != who.event || a.Client != who.number || a.Lease == "" || !a.Charged {
+		if a.Event != int(who) || a.Lease == "" || !a.Charged {
 			continue
 		}
 		back := func(b Answer) bool { return b.Lease == a.Lease && b.Adjusted != 0 }
@@ -74,11 +74,4 @@ const givesBackFor = 50 * time.Millisecond
 // orphaned reports whether a lease may be over by some time, because its instance was killed.
 func (k *key) orphaned(a *Answer, by time.Duration) bool {
 	return slices.ContainsFunc(k.Killed, func(d Death) bool { return d.Instance == a.Instance && by > d.At+k.Limit.Lease/2 })
-}
-
-// unrenewed reports whether a lease may be over by some time, because its instance had so much to do that it was not renewed.
-func (k *key) unrenewed(a *Answer, by time.Duration) bool {
-	return slices.ContainsFunc(k.Stalls, func(s Stall) bool {
-		return s.Instance == a.Instance && k.when(a) <= s.To && min(by, s.To) > s.From+k.Limit.Lease/2
-	})
 }

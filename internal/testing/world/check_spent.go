@@ -30,7 +30,7 @@ func (k *key) spent() (violations []string) {
 // chargedFor returns the only charge of a request, if it looks like no other one.
 func (k *key) chargedFor(v *Verdict) (only *Answer) {
 	for _, a := range k.admitted {
-		if a.Event != v.Event || a.Client != v.Client || a.Decision.Uncharged {
+		if a.Event != v.Event || a.Decision.Uncharged {
 			continue
 		}
 		for _, b := range k.admitted {

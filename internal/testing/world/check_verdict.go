@@ -31,7 +31,7 @@ func (h *History) verdicts() (violations []string) {
 // last are the answers to the last question of a request.
 func (h *History) last(v *Verdict) (last []*Answer) {
 	for j := range h.Answers {
-		if a := &h.Answers[j]; a.Event == v.Event && a.Client == v.Client && a.Failure != killed {
+		if a := &h.Answers[j]; a.Event == v.Event && a.Failure != killed {
 			if len(last) > 0 && last[0].Began < a.Began {
 				last = nil
 			}
@@ -41,20 +41,10 @@ func (h *History) last(v *Verdict) (last []*Answer) {
 	return last
 }
 
-// onlyDryRuns reports whether a request has asked, and only for dry runs: in the zones that would refuse it, it is exempt.
-func onlyDryRuns(last []*Answer) bool {
-	return len(last) > 0 && !slices.ContainsFunc(last, func(a *Answer) bool { return !a.Independent })
-}
-
 // enforces reports whether a request meets a zone that always holds, with its blocks.
 func (p *Plan) enforces(e *Event) bool {
-	return p.meets(e, func(z *Zone) bool { return !z.DryRun })
-}
-
-// meets reports whether a request meets a zone of some sort, which counts it.
-func (p *Plan) meets(e *Event, some func(z *Zone) bool) bool {
 	for i := range p.Zones {
-		if (e.Zone < 0 || e.Zone == i) && some(&p.Zones[i]) {
+		if (e.Zone < 0 || e.Zone == i) && !p.Zones[i].DryRun {
 			return true
 		}
 	}
@@ -74,28 +64,8 @@ func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
 		return !some(func(a *Answer) bool { return !a.Decision.Allowed }), true
 	case store.FailureOOM:
 		return false, false
-	case store.FailureBusy:
-		return len(enforced) == 0, !some(func(a *Answer) bool { return on(a) == config.LocalOnError })
 	}
 	return !some(func(a *Answer) bool { return on(a) == config.DenyOnError }), !some(func(a *Answer) bool { return on(a) == config.LocalOnError })
-}
-
-var _ = promise("a busy machine is no fault of Redis", (*History).busy)
-
-// busy checks that where nothing is wrong but a machine that is busy, Redis does not count as silent, and nobody passes
-// uncounted.
-func (h *History) busy() (violations []string) {
-	if h.Plan.has(links, servers, unable, clocks) || h.Plan.hasKind(Kill) {
-		return nil
-	}
-	for i := range h.Verdicts {
-		v := &h.Verdicts[i]
-		firm := h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.DryRun })
-		if v.Outcome == outcome.FailedOpen && firm && !onlyDryRuns(h.last(v)) {
-			violations = append(violations, fmt.Sprintf("client %d passes uncounted, though Redis answers: %s, busy %v", v.Event, outcome.Names[v.Outcome], v.Busy))
-		}
-	}
-	return violations
 }
 
 var _ = promise("an instance on its own never exceeds the limit", (*History).alone)

@@ -45,15 +45,10 @@ func (c *conn) notify() {
 	c.changed = make(chan struct{})
 }
 
-// Read implements [net.Conn]. As in a real one, what has come is not read after the deadline. A goroutine that waits for
-// it goes on when the processor has time.
+// Read implements [net.Conn]. As in a real one, what has come is not read after the deadline.
 func (c *conn) Read(p []byte) (int, error) {
-	switch c.ready() {
-	case nil:
-		c.in.work(c.order)
-	case os.ErrDeadlineExceeded:
-		c.in.work(c.order)
-		return 0, os.ErrDeadlineExceeded
+	if err := c.ready(); err != nil {
+		return 0, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,13 +61,6 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return 0, c.broken
-}
-
-// order tells what has come apart from what comes to other connections at the same instant.
-func (c *conn) order() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return bag(c.inbox) + c.role + c.to
 }
 
 // sender is a number for who sends over the connection, and for the address.
@@ -119,19 +107,14 @@ func (c *conn) ready() error {
 	}
 }
 
-// Write implements [net.Conn]: the bytes are on their way when the processor has had time. As in a real one, the deadline
-// counts where the write begins.
+// Write implements [net.Conn].
 func (c *conn) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	late := !c.writing.IsZero() && !time.Now().Before(c.writing)
-	c.mu.Unlock()
-	c.in.work(func() uint64 { return bag(p) + role() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
 		return 0, net.ErrClosed
-	case late:
+	case !c.writing.IsZero() && !time.Now().Before(c.writing):
 		return 0, os.ErrDeadlineExceeded
 	case c.broken != nil:
 		return 0, &net.OpError{Op: "write", Err: syscall.EPIPE}

@@ -25,7 +25,6 @@ type History struct {
 	Deeds    []Deed    // of operators
 	Networks []Known   // in the end
 	Killed   []Death   // of instances
-	Stalls   []Stall   // of their processors
 	Commands []Command // in the order in which Redis has carried them out
 	Wrong    []string  // what was wrong at once
 
@@ -65,7 +64,6 @@ type line struct {
 // Answer is what the store of an instance has answered about a key of a zone.
 type Answer struct {
 	Event        int
-	Client       int // of those that have come with it
 	Instance     int
 	Zone, Key    int
 	Cost         int64
@@ -82,7 +80,7 @@ type Answer struct {
 }
 
 // name tells answers apart.
-func (a *Answer) name() string { return fmt.Sprint(a.Event, a.Client, a.Began) }
+func (a *Answer) name() string { return fmt.Sprint(a.Event, " ", a.Began) }
 
 // Left is what is left of a key when the world is over.
 type Left struct {
@@ -97,25 +95,6 @@ type Loss struct{ From, To time.Duration }
 type Death struct {
 	Instance int
 	At       time.Duration
-}
-
-// Stall says from when to when the processor of an instance had so much to do that nothing was done at once.
-type Stall struct {
-	Instance int
-	From, To time.Duration
-}
-
-// stalled notes a stall, or that the last one of the instance becomes longer.
-func (h *History) stalled(s Stall) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range h.Stalls {
-		if last := &h.Stalls[i]; last.Instance == s.Instance && last.From == s.From {
-			last.To = s.To
-			return
-		}
-	}
-	h.Stalls = append(h.Stalls, s)
 }
 
 // reading is the offset of a clock from a time on.
@@ -189,7 +168,7 @@ func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 // inOrder sorts the answers by clients, so that their order is the same in each run.
 func (h *History) inOrder() {
 	slices.SortFunc(h.Answers, func(a, b Answer) int {
-		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Began, b.Began), cmp.Compare(a.Zone, b.Zone))
+		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Began, b.Began), cmp.Compare(a.Zone, b.Zone))
 	})
 }
 

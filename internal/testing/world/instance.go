@@ -13,14 +13,12 @@ import (
 
 // instance is a Caddy.
 type instance struct {
-	w         *world
-	number    int
-	store     *seam
-	processor cpu
-	watch     *watch
-	whole     atomic.Pointer[whole] // nil if there is only a store
-	limits    map[int]int64         // of zones, by the last config; the others have those of the plan
-	over      atomic.Bool
+	number int
+	store  *seam
+	watch  *watch
+	whole  atomic.Pointer[whole] // nil if there is only a store
+	limits map[int]int64         // of zones, by the last config; the others have those of the plan
+	over   atomic.Bool
 }
 
 // killed is the failure of calls whose instance is no more.
@@ -32,7 +30,7 @@ func (in *instance) dead() bool { return in.over.Load() }
 // open starts an instance.
 func (w *world) open(t *testing.T, i int) *instance {
 	rate := 1 + (float64(w.net.draw("rate", i)%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
-	in := &instance{w: w, number: i, watch: newWatch(w.net, rate), limits: make(map[int]int64)}
+	in := &instance{number: i, watch: newWatch(w.net, rate), limits: make(map[int]int64)}
 	o := w.plan.Layout.options()
 	o.Timeout, o.PoolSize, o.Instance = storeTimeout, 20, fmt.Sprintf("i%d", i)
 	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, in, address) }
@@ -40,7 +38,7 @@ func (w *world) open(t *testing.T, i int) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(slice) // until what it does in the background has begun, before anybody comes
+	time.Sleep(time.Microsecond) // until what it does in the background has begun, before anybody comes
 	in.store = &seam{Store: s, w: w, instance: in, leases: make(map[string]string)}
 	if w.plan.Whole {
 		in.whole.Store(w.load(in))

@@ -3,64 +3,15 @@ package world
 import (
 	"math/rand/v2"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// What happens to the machine of an instance.
-const (
-	Flood   Kind = "Flood"   // Cost clients come at once: more than its processor has time for
-	Busy    Kind = "Busy"    // others use its processor, so that each message and each client takes After of it
-	Suspend Kind = "Suspend" // it does not run, while its clock does, and messages wait
-	Kill    Kind = "Kill"    // it is no more. Another one takes its place after For
-)
+// Kill has an instance be no more. Another one takes its place after For.
+const Kill Kind = "Kill"
 
-var (
-	_ = operate(operation{
-		Kind: Flood, sort: requests, fits: func(p *Plan) bool { return p.Work > 0 }, draw: drawFlood, ask: (*world).flood,
-		tells: []string{store.FailureBusy}, // and not one that says something of Redis
-	})
-	_ = operate(operation{
-		Kind: Busy, sort: machines, often: 2, draw: drawBusy, fits: func(p *Plan) bool { return p.Layout == Single }, tells: []string{store.FailureBusy}, // as of a Flood
-	})
-	_ = operate(operation{
-		Kind: Suspend, sort: machines, draw: drawMachine, fits: func(p *Plan) bool { return p.Layout == Single }, tells: []string{store.FailureBusy},
-		begin: func(w *world, _ int, e *Event) { w.instance(e.Instance).stand(e.For) },
-	})
-	_ = operate(operation{
-		Kind: Kill, sort: machines, begin: (*world).kill,
-		draw: drawMachine,
-	})
-)
-
-func drawMachine(r *rand.Rand, p *Plan, e *Event, _ time.Duration) { e.Instance = r.IntN(p.Instances) }
-
-func drawBusy(r *rand.Rand, p *Plan, e *Event, length time.Duration) {
-	drawMachine(r, p, e, length)
-	e.After = between(r.Uint64(), 100*time.Microsecond, 400*time.Microsecond<<r.IntN(8))
-}
-
-func drawFlood(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
-	e.Zone, e.Key, e.Cost = r.IntN(len(p.Zones)), r.IntN(maxKeys), 100+r.Int64N(400)
-	if p.Zones[e.Zone].MaxWait > 0 { // each of them asks again and again
-		e.Cost /= 5
-	}
-}
-
-func (w *world) flood(i int, e *Event) {
-	one := *e
-	one.Cost = 1
-	for n := range int(e.Cost) {
-		w.pending.Go(func() {
-			if w.plan.Whole {
-				w.decide(client{i, n}, &one)
-			} else {
-				w.charge(client{i, n}, &one)
-			}
-		})
-		time.Sleep(slice)
-	}
-}
+var _ = operate(operation{
+	Kind: Kill, sort: machines, begin: (*world).kill,
+	draw: func(r *rand.Rand, p *Plan, e *Event, _ time.Duration) { e.Instance = r.IntN(p.Instances) },
+})
 
 // kill ends an instance. Its event is among the pending ones until another one has taken its place.
 func (w *world) kill(_ int, e *Event) {

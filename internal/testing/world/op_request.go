@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 )
 
 // Request is a request to a whole instance: to one zone, or to all (Zone -1). The response takes After, and says that it
@@ -51,14 +50,13 @@ func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 
 // Verdict is what an instance has decided about a request.
 type Verdict struct {
-	Event, Client int
-	Instance      int
-	Began, Ended  time.Duration
-	Passes, Busy  bool
-	Outcome       outcome.Outcome // if no zone refuses
-	Err           string
-	Parts         []Part
-	Unasked       []Unasked
+	Event, Instance int
+	Began, Ended    time.Duration
+	Passes          bool
+	Outcome         outcome.Outcome // if no zone refuses
+	Err             string
+	Parts           []Part
+	Unasked         []Unasked
 }
 
 // Part is what one zone has decided about a request with its store, or the local memory.
@@ -71,10 +69,9 @@ type Part struct {
 	Allowed   bool
 }
 
-func (w *world) request(i int, e *Event) { w.decide(client{event: i}, e) }
-
-func (w *world) decide(who client, e *Event) {
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), client{}, who))
+func (w *world) request(i int, e *Event) {
+	who := client(i)
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), client(0), who))
 	defer cancel()
 	if e.For > 0 {
 		defer time.AfterFunc(e.For, cancel).Stop()
@@ -83,7 +80,6 @@ func (w *world) decide(who client, e *Event) {
 	if in.dead() {
 		return
 	}
-	in.work(who.order)
 	r := httptest.NewRequest(http.MethodPost, "/", nil).WithContext(ctx)
 	r.Header[keyHeader], r.Header[costHeader] = []string{w.plan.client(e.Key)}, []string{strconv.FormatInt(e.Cost, 10)}
 	for z := range w.plan.Zones {
@@ -95,10 +91,10 @@ func (w *world) decide(who client, e *Event) {
 		r.Header.Set(sortHeader, e.Sort)
 	}
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
-	o := Verdict{Event: who.event, Client: who.number, Instance: in.number, Began: w.net.now()}
+	o := Verdict{Event: i, Instance: in.number, Began: w.net.now()}
 	g := in.whole.Load()
 	v := g.limiter.Decide(r)
-	o.Ended, o.Passes, o.Busy, o.Outcome = w.net.now(), v.Passes(), v.Failure == limiter.ErrBusy, v.Outcome
+	o.Ended, o.Passes, o.Outcome = w.net.now(), v.Passes(), v.Outcome
 	if v.Err != nil {
 		o.Err = v.Err.Error()
 	}
@@ -115,7 +111,7 @@ func (w *world) decide(who client, e *Event) {
 	}
 	if o.Passes {
 		if err := c.Serve(httptest.NewRecorder(), r, w.handler(who, e), routes{}); err != nil {
-			w.history.wrong("client %d: %v", who.event, err)
+			w.history.wrong("client %d: %v", i, err)
 		}
 	}
 	if !in.dead() {
@@ -127,7 +123,7 @@ func (w *world) decide(who client, e *Event) {
 func (w *world) handler(who client, e *Event) caddyhttp.Handler {
 	return caddyhttp.HandlerFunc(func(to http.ResponseWriter, r *http.Request) error {
 		after := make(chan struct{})
-		w.net.at(w.net.now()+e.After, who.order(), func() { close(after) })
+		w.net.at(w.net.now()+e.After, uint64(who), func() { close(after) })
 		select {
 		case <-after:
 		case <-r.Context().Done():

@@ -32,24 +32,22 @@ func drawTake(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	}
 }
 
-func (w *world) take(i int, e *Event) { w.charge(client{event: i}, e) }
-
-func (w *world) charge(who client, e *Event) {
+func (w *world) take(i int, e *Event) {
 	in := w.instance(e.Instance)
 	if in.dead() {
 		return
 	}
-	in.work(who.order)
+	who := client(i)
 	c := store.Check{Rule: w.rules[e.Zone], Key: w.plan.keyName(e.Key), Cost: e.Cost, KeyRules: w.plan.Zones[e.Zone].rules()}
 	if w.plan.Zones[e.Zone].slots() && e.Cost > 0 {
 		c.LeaseID = store.NewLeaseID()
 	}
 	var d [1]algorithms.Decision
-	ctx := context.WithValue(context.Background(), client{}, who)
+	ctx := context.WithValue(context.Background(), client(0), who)
 	asked := time.Now()
 	err := in.store.Take(ctx, []store.Check{c}, d[:])
 	if wait := d[0].RetryAfter; e.Returns && err == nil && !d[0].Allowed && wait <= 10*time.Second {
-		w.wait(wait+time.Duration(1+who.event)*time.Microsecond, who) // others were told the same
+		w.wait(wait+time.Duration(1+i)*time.Microsecond, who) // others were told the same
 		if c.LeaseID != "" {
 			c.LeaseID = store.NewLeaseID() // perhaps Redis has charged the first one, and it is yet to be given back
 		}

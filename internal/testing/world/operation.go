@@ -49,7 +49,7 @@ const (
 	servers               // Redis stops, or another one takes its place
 	unable                // Redis answers, and does not do it
 	clocks                // clocks step
-	machines              // instances stop, stand still, or have no time
+	machines              // instances stop
 	sorts                 // how many there are
 )
 

@@ -16,9 +16,8 @@ type Plan struct {
 	Even      bool // messages take equally long
 	Layout    Layout
 	Instances int
-	Whole     bool          // instances have a limiter, and not only a store
-	Addresses int           // keys are addresses of this version: 4, or 6 with a /64 for each; 0: they are none
-	Work      time.Duration // what each message and each client takes of an instance's processor
+	Whole     bool // instances have a limiter, and not only a store
+	Addresses int  // keys are addresses of this version: 4, or 6 with a /64 for each; 0: they are none
 	Zones     []Zone
 	Events    []Event // in the order of time
 }
@@ -77,9 +76,6 @@ func Draw(seed uint64) *Plan {
 			z.drawPolicies(r)
 		}
 		p.Zones = append(p.Zones, z)
-	}
-	if r.IntN(8) == 0 && p.Layout == Single { // a busy instance does not find out in time which server has a slot
-		p.Work = between(r.Uint64(), 20*time.Microsecond, 400*time.Microsecond) * []time.Duration{1, 1, 10}[r.IntN(3)]
 	}
 	length := between(r.Uint64(), time.Second, 4*time.Second)
 	for range 10 + r.IntN(40) {
@@ -152,9 +148,9 @@ func (p *Plan) hasKind(of ...Kind) bool {
 }
 
 // doubtful reports whether it can be unknown if something was carried out. A script that meets a right that is missing
-// may have written before, and an instance without time gives calls up.
+// may have written before.
 func (p *Plan) doubtful() bool {
-	return p.has(links, servers, machines) || p.hasKind(Forbid) || p.Work > 0
+	return p.has(links, servers, machines) || p.hasKind(Forbid)
 }
 
 // slotLease is the lease of zones that count slots.

@@ -34,7 +34,7 @@ func (p *Plan) drawAddresses() {
 	}
 	for i := range p.Events {
 		switch e := &p.Events[i]; e.Kind {
-		case Take, Request, Flood:
+		case Take, Request:
 			if r.IntN(2) == 0 && !hot {
 				e.Key = r.IntN(p.keys())
 			}

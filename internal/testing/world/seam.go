@@ -25,22 +25,19 @@ type seam struct {
 	leases map[string]string // names in this world, by those of production
 }
 
-// client is who has come with an event: the first one (0), or another one of a flood. Its key in the context of calls is
-// client{}.
-type client struct{ event, number int }
-
-func (c client) order() uint64 { return uint64(c.event)<<32 + uint64(c.number) }
+// client is who has come with an event. Its key in the context of calls is client(0).
+type client int
 
 // wait returns after some time. Others may wait for the same instant.
-func (w *world) wait(d time.Duration, who client) { w.net.wait(w.net.now()+d, who.order()) }
+func (w *world) wait(d time.Duration, who client) { w.net.wait(w.net.now()+d, uint64(who)) }
 
 // Take implements [store.Store].
 func (s *seam) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	who, ok := ctx.Value(client{}).(client)
+	who, ok := ctx.Value(client(0)).(client)
 	if !ok {
 		return s.Store.Take(ctx, checks, decisions)
 	}
-	a := Answer{Event: who.event, Client: who.number, Instance: s.instance.number, Began: s.w.net.now()}
+	a := Answer{Event: int(who), Instance: s.instance.number, Began: s.w.net.now()}
 	asked := slices.Clone(checks)
 	for i := range asked {
 		asked[i].LeaseID = s.lease(who, &asked[i])
@@ -64,7 +61,7 @@ func (s *seam) lease(who client, c *store.Check) string {
 	if c.LeaseID == "" || s.leases[c.LeaseID] != "" {
 		return s.leases[c.LeaseID]
 	}
-	name := fmt.Sprintf("h%d.%d.%d.%s", s.w.plan.Events[who.event].At, who.number, s.w.net.now(), c.Rule.Zone())
+	name := fmt.Sprintf("h%d.%d.%s", s.w.plan.Events[who].At, s.w.net.now(), c.Rule.Zone())
 	s.leases[c.LeaseID] = name
 	return name
 }

@@ -54,7 +54,6 @@ type world struct {
 	host      *host            // the master
 	hosts     map[string]*host // by address
 	table     *simredis.Table  // of the Cluster
-	busy      bool             // processors may be
 	numbers   int              // see newNumber
 	epoch     int64            // of the last failover
 	instances []*instance
@@ -105,7 +104,7 @@ func Run(t *testing.T, p *Plan) *History {
 	align()
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, p.Seed) // until this world is over
-		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall), t: t, opened: p.Instances, busy: p.hasKind(Busy)}
+		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall), t: t, opened: p.Instances}
 		w.build()
 		w.rules = rules
 		for i := range p.Instances {
