@@ -13,10 +13,10 @@ import (
 var _ = promise("a network decides about its requests while its override holds, and no longer", (*History).ruled)
 
 // ruled checks each request to a zone in which networks decide: it meets the limit, the ban or the exemption that
-// the smallest network has then. While an instance may not know of a change, both are right.
+// the smallest network has then. What an instance may not know of, or what may have ended, is not checked.
 func (h *History) ruled() (violations []string) {
-	if h.Plan.Addresses == 0 {
-		return nil
+	if h.Plan.Addresses == 0 || h.hasLost() || len(h.clocks) > 1 || h.Plan.has(machines) {
+		return nil // Redis may forget what operators do, or an instance may not learn of it in time
 	}
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
@@ -25,127 +25,82 @@ func (h *History) ruled() (violations []string) {
 			if t == nil {
 				continue
 			}
-			rules := h.mayDecide(v, zone)
-			if !slices.ContainsFunc(rules, func(r ruling) bool { return t.by(&r, h.Plan.ownLimits(zone)) }) {
-				violations = append(violations, fmt.Sprintf("client %d in zone %d, key %d: %v, which should be by one of %v", v.Event, zone, h.Plan.Events[v.Event].Key, t, rules))
+			if by, known := h.decides(v, zone); known && !t.by(&by, h.Plan.ownLimits(zone)) {
+				violations = append(violations, fmt.Sprintf("client %d in zone %d, key %d: %v, which should be by %v", v.Event, zone, h.Plan.Events[v.Event].Key, t, by))
 			}
 		}
 	}
 	return violations
 }
 
-// ruling is what holds after an operator has done something to a network or a key.
+// ruling is what an operator has set for a network.
 type ruling struct {
-	kind         store.Kind // KindNone: the limit of the zone
-	limit        int64      // of KindLimit
-	began, ended time.Duration
-	ends, over   time.Duration // when it ends at the earliest and at the latest
-	clears       bool          // nothing holds after it
-	doubtful     bool          // it may not be done, or later
-	exception    bool          // it is for one key
-	instance     int
+	kind       store.Kind    // KindNone: no network decides
+	limit      int64         // of KindLimit
+	ends, over time.Duration // when it ends at the earliest and at the latest; 0: it does not
 }
 
 func (r ruling) String() string {
 	if r.kind == store.KindNone {
 		return "the zone"
 	}
-	return fmt.Sprintf("%v %d since %v until %v", r.kind, r.limit, r.ended, r.ends)
+	return fmt.Sprintf("%v %d until %v", r.kind, r.limit, r.ends)
 }
 
-// rulings are those of what some deeds were done to, in the order in which they ended.
-func (h *History) rulings(about func(d *Deed) bool) (all []ruling) {
-	for i := range h.Deeds {
-		d := &h.Deeds[i]
-		if !about(d) {
-			continue
-		}
-		e := &h.Plan.Events[d.Event]
-		r := ruling{began: d.Began, ended: d.Ended, ends: forever, over: forever, instance: e.Instance}
-		r.doubtful = d.Failure != "" || d.Kind == Unban // which ends a ban, and nothing else
-		switch d.Kind {
-		case Network:
-			r.kind, r.limit = e.sets()
-		case Override:
-			r.exception = true
-		default:
-			r.clears = true
-		}
-		if e.For > 0 && !r.clears {
-			r.ends, r.over = d.Began+e.For-timeout, d.Ended+e.For+timeout
-		}
-		all = append(all, h.loosen(r))
-	}
-	return all
-}
-
-// loosen returns a ruling that may end sooner or later if something may be lost, or a clock may have stepped.
-func (h *History) loosen(r ruling) ruling {
-	if r.doubtful || h.unsure() {
-		r.over = forever
-	}
-	if len(h.clocks) > 1 && r.ends < forever {
-		r.ends = r.began
-	}
-	return r
-}
-
-const forever = 1000 * time.Hour
-
-// levels are the rulings about a request in a zone: those of its key, of the networks around it, the smallest first.
-func (h *History) levels(e *Event, zone int) (all [][]ruling) {
-	all = append(all, h.rulings(func(d *Deed) bool {
+// decides returns which ruling decides about a request in a zone: that of the smallest network around its key which has one, unless
+// the key has an override. It reports whether that is known.
+func (h *History) decides(v *Verdict, zone int) (by ruling, known bool) {
+	e := &h.Plan.Events[v.Event]
+	levels := []func(d *Deed) bool{func(d *Deed) bool {
 		return d.Zone == zone && d.Key == e.Key && slices.Contains([]Kind{Override, Clear, Unban}, d.Kind)
-	}))
+	}}
 	for number := maxKeys - 1; number >= 0; number-- {
 		if h.Plan.network(number).Contains(h.Plan.prefix(e.Key).Addr()) {
-			all = append(all, h.rulings((&Known{Zone: zone, Number: number}).about))
+			levels = append(levels, (&Known{Zone: zone, Number: number}).about)
 		}
 	}
-	return all
+	for _, about := range levels {
+		if by, holds, known := h.holding(about, v); holds || !known {
+			return by, known
+		}
+	}
+	return ruling{}, true
 }
 
-// mayDecide returns the rulings of which one decides about a request in a zone.
-func (h *History) mayDecide(v *Verdict, zone int) (all []ruling) {
-	for _, level := range h.levels(&h.Plan.Events[v.Event], zone) {
-		some, none := h.mayHold(level, v)
-		if all = append(all, some...); !none {
-			return all
+// holding returns what was set last by some deeds, and whether it holds for a request. It reports whether that is known: each of
+// them is done, before the next one began, and known to the instance.
+func (h *History) holding(about func(d *Deed) bool, v *Verdict) (r ruling, holds, known bool) {
+	var last *Deed
+	for i := range h.Deeds {
+		d := &h.Deeds[i]
+		if !about(d) || d.Began > v.looked() {
+			continue
 		}
-	}
-	return append(all, ruling{})
-}
-
-// mayHold returns which rulings of a level may hold for a request, and whether perhaps none does.
-func (h *History) mayHold(level []ruling, v *Verdict) (some []ruling, none bool) {
-	none = true
-	surely := slices.DeleteFunc(slices.Clone(level), func(r ruling) bool { return !h.isKnown(&r, v) })
-	if len(surely) > 0 {
-		none = false
-	}
-	for _, r := range level {
-		replaced := !r.doubtful && slices.ContainsFunc(surely, func(by ruling) bool { return by.began > r.ended })
-		switch {
-		case r.began > v.looked() || replaced:
-		case r.clears:
-			none = true
-		case v.Began > r.over && !h.unsure():
-			none = true
-		default:
-			none = none || v.looked() >= r.ends
-			some = append(some, r)
+		// An unban ends a ban, and nothing else.
+		if d.Failure != "" || d.Kind == Unban || !h.isKnown(d, v) || last != nil && d.Began <= last.Ended {
+			return ruling{}, false, false
 		}
+		last = d
 	}
-	return some, none
+	if last == nil || last.Kind == Clear || last.Kind == ClearNetwork {
+		return ruling{}, false, true
+	}
+	e := &h.Plan.Events[last.Event]
+	r.kind, r.limit = e.sets()
+	if e.For > 0 {
+		r.ends, r.over = last.Began+e.For-timeout, last.Ended+e.For+timeout
+	}
+	switch {
+	case e.For > 0 && v.Began > r.over:
+		return ruling{}, false, true
+	case e.For > 0 && v.looked() >= r.ends:
+		return ruling{}, false, false
+	}
+	return r, true, true
 }
 
 // looked is until when an instance looks which network decides.
 func (v *Verdict) looked() time.Duration { return min(v.Ended, v.Began+timeout) }
-
-// unsure reports whether Redis may forget what operators do, or an instance may not learn of it in time.
-func (h *History) unsure() bool {
-	return h.hasLost() || len(h.clocks) > 1 || h.Plan.has(machines)
-}
 
 const (
 	knownWithin = 5 * time.Second
@@ -154,8 +109,8 @@ const (
 )
 
 // isKnown reports whether an instance knows of a change for sure when a request comes to it.
-func (h *History) isKnown(r *ruling, v *Verdict) bool {
-	if r.doubtful || r.ended >= v.Began || h.unsure() {
+func (h *History) isKnown(d *Deed, v *Verdict) bool {
+	if d.Ended >= v.Began {
 		return false
 	}
 	calm := time.Duration(-1)
@@ -166,11 +121,11 @@ func (h *History) isKnown(r *ruling, v *Verdict) bool {
 	}
 	switch {
 	case calm >= 0:
-		return v.Began > max(r.ended, calm)+calmWithin
-	case r.instance == v.Instance:
+		return v.Began > max(d.Ended, calm)+calmWithin
+	case h.Plan.Events[d.Event].Instance == v.Instance:
 		return true
 	}
-	return v.Began > r.ended+knownWithin+answersIn
+	return v.Began > d.Ended+knownWithin+answersIn
 }
 
 // treatment is what a zone has done with a request.
@@ -227,7 +182,7 @@ func (t *treatment) String() string {
 // by reports whether a ruling does that, in a zone with some limits of its own. A ban tells when it ends.
 func (t *treatment) by(r *ruling, own []int64) bool {
 	switch {
-	case t.kind == store.KindBanned && r.kind == store.KindBanned && r.ends == forever:
+	case t.kind == store.KindBanned && r.kind == store.KindBanned && r.ends == 0:
 		return t.wait == algorithms.Never
 	case t.kind == store.KindBanned && r.kind == store.KindBanned:
 		return t.wait >= r.ends-t.at-timeout && t.wait <= r.over-t.at
