@@ -31,27 +31,6 @@ func (k *key) tooManySlots() (violations []string) {
 	return violations
 }
 
-var _ = promiseOfKeys("no slot leaks", (*key).leaks)
-
-// leaks checks that slots which were given back are free, before their leases end.
-func (k *key) leaks() (violations []string) {
-	if !k.slots() || len(k.clocks) > 1 || k.Plan.doubtful() || k.Plan.has(unable) {
-		return nil
-	}
-	for _, a := range k.refused {
-		taken := int64(0)
-		for _, b := range slices.Concat(k.admitted, k.unknown) {
-			if back := b.Adjusted != 0 && b.Adjusted+givesBackFor < a.Began; b.Began <= a.Ended && !back {
-				taken += b.Cost
-			}
-		}
-		if taken+a.Cost <= a.Decision.Quota && !a.Decision.Banned {
-			violations = append(violations, fmt.Sprintf("client %d is refused a slot of zone %d, key %d, of which %d are taken", a.Event, k.zone, k.key, taken))
-		}
-	}
-	return violations
-}
-
 // over checks that a request that is over has given back its slots.
 func (h *History) over(who client) {
 	h.mu.Lock()
@@ -67,9 +46,6 @@ func (h *History) over(who client) {
 		}
 	}
 }
-
-// givesBackFor is how long it takes to give a slot back if nothing is wrong.
-const givesBackFor = 50 * time.Millisecond
 
 // orphaned reports whether a lease may be over by some time, because its instance was killed.
 func (k *key) orphaned(a *Answer, by time.Duration) bool {

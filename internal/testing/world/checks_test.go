@@ -55,10 +55,10 @@ func TestChecksSeeThroughTroubles(t *testing.T) {
 		"a ban that is earned, messages lost":     {makeUp(bans, 2, lost).says(500, 0, refused).says(600, 1, refused), "no ban begins"},
 		"held, a ban that is set while it may be": {makeUp(lends, 2, ban).sets(500, 0).says(600, 1, passes), ""},
 		"held no more, a ban that was set":        {makeUp(lends, 2, ban).sets(500, 0).says(1600, 1, passes), "client 0 was not banned"},
-		"a slot that was given back is free":      {given.says(1000, 0, refused), "is refused a slot"},
+		"a slot that was given back is free":      {given.says(1000, 0, refused), "without a cause"},
 	} {
 		k := c.history.key(0, 0)
-		found := slices.Concat(k.holds(), k.bans(), k.leaks())
+		found := slices.Concat(k.holds(), k.bans(), k.withoutCause())
 		if got := fmt.Sprint(found); len(found) > 0 != (c.want != "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s, want %q", name, got, c.want)
 		}
