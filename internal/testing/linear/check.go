@@ -1,10 +1,7 @@
 package linear
 
 import (
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,13 +12,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Check fails the test if the answers to a key are not those of one store, and names the file with
-// the picture of that history.
+// Check fails the test if the answers to a key are not those of one store, and shows that history.
 func (h *History) Check(t testing.TB) {
 	t.Helper()
 	for _, k := range h.wrong(t) {
-		start, all := h.operations(k)
-		Explain(t, k.name, k.model(h.ownTime).porcupine(start), all)
+		_, all := h.operations(k)
+		t.Errorf("%s: no order of %d operations explains the answers:", k.name, len(all))
+		for _, o := range all {
+			t.Logf("%d to %d, client %d: %s", o.Call, o.Return, o.ClientId, describe(o.Input.(*input), o.Output.(*output)))
+		}
 	}
 }
 
@@ -40,7 +39,7 @@ func (h *History) wrong(t testing.TB) (wrong []*key) {
 						checked.Add(1)
 					}
 				}
-				if !Decide(t, k.name, k.model(h.ownTime).porcupine(start), all) {
+				if !k.model(h.ownTime).hasOrder(t, k.name, start, all) {
 					mu.Lock()
 					wrong = append(wrong, k)
 					mu.Unlock()
@@ -65,44 +64,13 @@ func (k *key) model(ownTime bool) *model {
 	return &model{rules, ownTime}
 }
 
-// Decide reports whether a history has an order in which the model gives all of its answers. The test
+// hasOrder reports whether a history has an order in which the model gives all of its answers. The test
 // fails if the search does not end: histories must be so small that it does.
-func Decide(t testing.TB, name string, m porcupine.Model, history []porcupine.Operation) bool {
+func (m *model) hasOrder(t testing.TB, name string, start int64, history []porcupine.Operation) bool {
 	t.Helper()
-	result := porcupine.CheckOperationsTimeout(m, history, patient.Patience)
+	result := porcupine.CheckOperationsTimeout(m.porcupine(start), history, patient.Patience)
 	if result == porcupine.Unknown {
 		t.Errorf("%s: no decision on %d operations in %v", name, len(history), patient.Patience)
 	}
 	return result != porcupine.Illegal
-}
-
-// Explain fails the test because of a history without an order, and draws it.
-func Explain(t testing.TB, name string, m porcupine.Model, history []porcupine.Operation) {
-	t.Helper()
-	path, err := draw(t, name, m, history)
-	if err != nil {
-		t.Errorf("%s: no order of %d operations explains the answers, and there is no picture: %v", name, len(history), err)
-		return
-	}
-	t.Errorf("%s: no order of %d operations explains the answers; see %s", name, len(history), path)
-}
-
-// draw writes a page that shows a history, and how far the checker came.
-func draw(t testing.TB, name string, m porcupine.Model, history []porcupine.Operation) (path string, err error) {
-	dir := os.Getenv("ARTIFACTS")
-	if dir == "" {
-		dir = os.TempDir()
-	} else if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	_, info := porcupine.CheckOperationsVerbose(m, history, patient.Patience)
-	file, err := os.CreateTemp(dir, strings.ReplaceAll(t.Name(), "/", "-")+"-"+name+"-*.html")
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	if err := porcupine.Visualize(m, info, file); err != nil {
-		return "", err
-	}
-	return filepath.Abs(file.Name())
 }

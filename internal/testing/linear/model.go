@@ -253,13 +253,11 @@ func (m *model) porcupine(start int64) porcupine.Model {
 		Equal: func(a, b any) bool {
 			return a.(*state).equal(b.(*state))
 		},
-		Hash:              func(s any) uint64 { return s.(*state).hash() },
-		DescribeOperation: func(in, out any) string { return describe(in.(*input), out.(*output)) },
-		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", *s.(*state)) },
+		Hash: func(s any) uint64 { return s.(*state).hash() },
 	}
 }
 
-// describe is for the picture of a history.
+// describe says what an operation has asked and answered.
 func describe(in *input, out *output) string {
 	text := fmt.Sprint([]string{"take", "adjust", "reset", "set the time", "set"}[in.kind], " in zones ", in.zones)
 	for i := range in.checks {
