@@ -139,8 +139,6 @@ var layers = []struct {
 	{"internal/testing/redistest", layer{lines: 956, kB: 28, own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{lines: 739, kB: 23, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/redistest memorystore store"}},
-	{"internal/testing/samplelog", layer{lines: 200, kB: 8, own: "internal/heap"}},
-	{"internal/testing/samplelog/write", layer{lines: 23, kB: 1, own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{lines: 722, kB: 22, own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{lines: 348, kB: 10, own: "algorithms"}},
 	{"internal/testing/linear", layer{lines: 845, kB: 24, own: "algorithms internal/testing/patient store"}},

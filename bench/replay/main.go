@@ -3,13 +3,17 @@
 package main
 
 import (
+	"bufio"
+	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -45,35 +49,64 @@ func measure() (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	for _, program := range []struct{ name, path string }{{"caddy", "./cmd/caddy"}, {"write", "./internal/testing/samplelog/write"}} {
-		build := exec.Command("go", "build", "-o", file(program.name), program.path)
-		build.Dir, build.Stderr = *root, os.Stderr
-		if err := build.Run(); err != nil {
-			return fmt.Errorf("building %s: %w", program.path, err)
-		}
+	build := exec.Command("go", "build", "-o", file("caddy"), "./cmd/caddy")
+	build.Dir, build.Stderr = *root, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building Caddy: %w", err)
+	}
+	sample, err := readSample(filepath.Join(*root, "testdata/replay/access.log.gz"))
+	if err != nil {
+		return err
 	}
 	if err := os.WriteFile(file("Caddyfile"), []byte(config), 0o600); err != nil {
 		return err
 	}
 	fmt.Printf("%-10s %10s %10s %14s %10s %12s %8s\n", "lines", "size", "replay", "each line", "memory", "jq -c .ts", "ratio")
 	for _, n := range []int{*lines, 2 * *lines, 4 * *lines} {
-		if err := compare(file, n); err != nil {
+		if err := compare(file, sample, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compare measures a log of n lines.
-func compare(file func(string) string, n int) error {
-	log := file("access.log")
-	write := exec.Command(file("write"), "-lines", strconv.Itoa(n), "-clients", "20000")
-	out, err := os.Create(log)
+// readSample reads the lines of a log.
+func readSample(path string) (lines []string, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	unpacked, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(unpacked)
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), err
+}
+
+// write writes n lines of a sample, which comes again and again: each time a day later, and of other people.
+func write(path string, sample []string, n int) error {
+	out, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	write.Stdout = out
-	if err := errors.Join(write.Run(), out.Close()); err != nil {
+	buffer := bufio.NewWriter(out)
+	for i := range n {
+		const before = `{"level":"info","ts":`
+		day := i / len(sample)
+		at, rest, _ := strings.Cut(strings.TrimPrefix(sample[i%len(sample)], before), ",")
+		seconds, _ := strconv.ParseFloat(at, 64)
+		rest = strings.ReplaceAll(rest, `"198.51.0.`, fmt.Sprintf(`"198.51.%d.`, day%250))
+		fmt.Fprintf(buffer, "%s%.7f,%s\n", before, seconds+float64(86400*day), rest)
+	}
+	return errors.Join(buffer.Flush(), out.Close())
+}
+
+// compare measures a log of n lines.
+func compare(file func(string) string, sample []string, n int) error {
+	log := file("access.log")
+	if err := write(log, sample, n); err != nil {
 		return fmt.Errorf("writing the log: %w", err)
 	}
 	info, err := os.Stat(log)
