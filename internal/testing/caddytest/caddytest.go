@@ -131,20 +131,13 @@ func RequestTo(host, target string) *http.Request {
 func Serve(t testing.TB, h Handler, remote string) (int, http.Header) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	err := h.ServeHTTP(w, Request(w, remote), Passing)
-	if err == nil {
-		return w.Code, w.Header()
-	}
-	handlerErr, ok := err.(caddyhttp.HandlerError) // Caddy's server does not unwrap errors
-	if !ok {
-		t.Fatalf("unexpected error: %v", err)
-	}
-	return handlerErr.StatusCode, w.Header()
+	return answer(h, w, Request(w, remote)), w.Header()
 }
 
 // Status sends a request through a handler and returns the status.
-func Status(h Handler, r *http.Request) int {
-	w := httptest.NewRecorder()
+func Status(h Handler, r *http.Request) int { return answer(h, httptest.NewRecorder(), r) }
+
+func answer(h Handler, w *httptest.ResponseRecorder, r *http.Request) int {
 	if err := h.ServeHTTP(w, r, Passing); err != nil {
 		return StatusOf(err)
 	}
@@ -177,11 +170,7 @@ func AskFrom(t testing.TB, h Handler, client, path string, header ...string) (in
 		r.Header.Add(header[i], header[i+1])
 		caddyhttp.SetVar(r.Context(), strings.ToLower(header[i]), header[i+1])
 	}
-	err := h.ServeHTTP(w, r, Passing)
-	if err == nil {
-		return w.Code, w.Header()
-	}
-	return StatusOf(err), w.Header()
+	return answer(h, w, r), w.Header()
 }
 
 // Statuses sends the same request n times and returns the statuses: "200 200 429".

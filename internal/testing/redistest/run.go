@@ -4,19 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"testing"
 )
 
-// TB is what this package needs of a [testing.TB].
-type TB interface {
-	Helper()
-	Name() string
-	TempDir() string
-	Cleanup(end func())
-	Errorf(format string, args ...any)
-	Fatal(args ...any)
-	Fatalf(format string, args ...any)
-	Skipf(format string, args ...any)
-}
+// TB is a test, or a program: see [Run].
+type TB = testing.TB
 
 // Run starts a redis-server for a program that is not a test. The server runs until stop is
 // called; its methods that would end a test panic.
@@ -34,8 +26,9 @@ func Run(options ...Option) (server *Server, stop func() error, err error) {
 	return Start(p, options...), p.stop, nil
 }
 
-// caller is the TB of a program that is not a test.
+// caller is the TB of a program that is not a test, as far as this package needs one.
 type caller struct {
+	testing.TB
 	cleanups []func()
 	errs     []error
 }
