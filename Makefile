@@ -236,7 +236,7 @@ bench-docs: redis ## Measure all of them in about 40 minutes, and write bench/RE
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
-	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore/internal/protocol
+	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) .
 
 .PHONY: golden
 golden: redis ## Write the golden files again

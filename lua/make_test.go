@@ -25,12 +25,3 @@ func TestMakeOfBrokenParts(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkMake: what each start of a Caddy costs.
-func BenchmarkMake(b *testing.B) {
-	for b.Loop() {
-		if _, err := Make(parts.ReadFile); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

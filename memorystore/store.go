@@ -7,7 +7,7 @@
 // collides with another.
 //
 // Most of what a request costs is waiting for cache lines: the shard's, and one or two of the slot. Among 100,000 keys, a map
-// of Go takes a third longer than these tables (BenchmarkTakeAmongMany, with fewer keys).
+// of Go takes a third longer than these tables.
 package memorystore
 
 import (
