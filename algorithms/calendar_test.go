@@ -34,9 +34,7 @@ func TestCalendar(t *testing.T) {
 	changes := 0
 	for _, name := range names {
 		location, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for at := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC).In(location); at.Year() < 2038; changes++ {
 			_, change := at.ZoneBounds()
 			if change.IsZero() {
@@ -58,13 +56,9 @@ func TestCalendar(t *testing.T) {
 // allPlaces are the time zones that come with Go.
 func allPlaces(t *testing.T) (names []string) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	zones, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer zones.Close()
 	for _, file := range zones.File {
 		if !strings.HasSuffix(file.Name, "/") {

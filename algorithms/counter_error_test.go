@@ -20,9 +20,7 @@ func TestCounterAgainstLog(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(c), 7))
 			keys := [2]*key{newKey(t, "sliding_window_log"), newKey(t, "sliding_window_counter")}
 			params, err := keys[0].algorithm.Prepare(algorithms.Limit{Events: limit, Window: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			now := start.UnixMicro() + r.Int64N(60e6)
 			for range events {
 				now += int64(r.ExpFloat64() / load * 60e6 / limit)

@@ -11,6 +11,14 @@ import (
 // start is 250 ms after a full second, minute and hour.
 var start = time.Date(2026, 11, 18, 15, 0, 0, 250e6, time.UTC)
 
+// must ends a test that has an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // key is one key of any algorithm.
 type key struct {
 	algorithm algorithms.Algorithm
@@ -22,9 +30,7 @@ type key struct {
 
 func newKey(t testing.TB, name string) *key {
 	a, err := algorithms.Get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &key{algorithm: a}
 }
 
@@ -89,9 +95,7 @@ func TestPrepareErrors(t *testing.T) {
 		{"concurrency", algorithms.Limit{Events: 1, Lease: time.Second + 1}, "lease must be a whole number of microseconds, got 1.000000001s"},
 	} {
 		a, err := algorithms.Get(c.algorithm)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := a.Prepare(c.limit); err == nil || err.Error() != c.want {
 			t.Errorf("%s %+v:\ngot  %v\nwant %s", c.algorithm, c.limit, err, c.want)
 		}
@@ -120,9 +124,7 @@ func TestRefusalsDropNoLease(t *testing.T) {
 func TestFullQueueAfterTheClockStepsBack(t *testing.T) {
 	k := newKey(t, "leaky_bucket")
 	p, err := k.algorithm.Prepare(algorithms.Limit{Events: 10, Window: time.Millisecond, Burst: 20, Mode: algorithms.ModeQueue, MaxWait: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now := start.UnixMicro()
 	if d := k.take(p, now, 8); !d.Allowed {
 		t.Fatalf("the first request: %+v", d)

@@ -17,9 +17,7 @@ func TestGoldenVectors(t *testing.T) {
 	for _, f := range vectors.Load(t, dir) {
 		if os.Getenv("UPDATE_GOLDEN") == "1" {
 			text := f.Update(func() vectors.Key { return newPlayer(t, f.Algorithm) })
-			if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, f.Name), []byte(text), 0o600))
 			continue
 		}
 		for _, s := range f.Scenarios {

@@ -26,9 +26,7 @@ func clusterACL(t *testing.T) []string {
 func documented(t *testing.T, after string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rules, ok := strings.Cut(string(text), after)
 	if !ok {
 		t.Fatalf("docs/redis.md has no line %q", after)
@@ -50,9 +48,7 @@ func containsAll(text string, parts ...string) bool {
 func TestDocumentedKey(t *testing.T) {
 	s := open(t, redisstore.Options{})
 	text, err := os.ReadFile("../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rule := storetest.Rule(t, "clients", "sliding_window_log", storetest.Limit("sliding_window_log", 100, time.Minute))
 	if key := s.Key(rule, "203.0.113.7"); !strings.Contains(string(text), "`"+key+"`") {
 		t.Errorf("docs/redis.md does not name %s", key)
@@ -81,9 +77,7 @@ func TestLeastRights(t *testing.T) {
 // TestDocumentedKinds: docs/failure.md says what each kind of error means.
 func TestDocumentedKinds(t *testing.T) {
 	text, err := os.ReadFile("../docs/failure.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, kind := range store.Failures() {
 		if !strings.Contains(string(text), "| `"+kind+"`") {
 			t.Errorf("docs/failure.md does not explain %s", kind)
@@ -105,13 +99,9 @@ func TestNoOtherRights(t *testing.T) {
 // package has some of these keys.
 func TestFamilies(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	documented, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := open(t, redisstore.Options{})
 	for _, c := range []struct {
 		algorithm, want string

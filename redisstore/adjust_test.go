@@ -102,9 +102,7 @@ func fillLog(t *testing.T, p *pair, rule *store.Rule, key string, n int, now fun
 		}
 		sum = after
 	}
-	if err := p.redisServer.Admin().RPush(ctx, p.redis.Key(rule, key), charges...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.redisServer.Admin().RPush(ctx, p.redis.Key(rule, key), charges...).Err())
 }
 
 // TestSumsOfALogBeginAgain: a log whose client never pauses goes on counting beyond 2^52.
@@ -127,9 +125,7 @@ func TestSumsOfALogBeginAgain(t *testing.T) {
 	}
 	storeSide{pair.memory}.take(t, store.Check{Rule: rule, Key: "client", Cost: 20})
 	key := pair.redis.Key(rule, "client")
-	if err := server.Admin().RPush(context.Background(), key, fmt.Sprintf("%d %d %d", now, int64(1<<52-40), int64(1<<52-21))).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Admin().RPush(context.Background(), key, fmt.Sprintf("%d %d %d", now, int64(1<<52-40), int64(1<<52-21))).Err())
 	for i := range 40 {
 		now += 90_000
 		pair.set(now, 0)
@@ -143,9 +139,7 @@ func TestSumsOfALogBeginAgain(t *testing.T) {
 		}
 	}
 	newest, err := server.Admin().LIndex(context.Background(), key, -1).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if fields := strings.Fields(newest); len(fields) != 3 || len(fields[2]) > 5 {
 		t.Errorf("the newest charge is %q, want small sums", newest)
 	}
@@ -186,9 +180,7 @@ func TestLateCostOnItsWay(t *testing.T) {
 				if counted := before-lua.take(t, check).Remaining == 5; counted != c.counts {
 					t.Errorf("%s: known after %v, carried out after %v: counted: %v", rule.ID(), c.known, c.arrives, counted)
 				}
-				if err := s.Reset(t.Context(), rule, "client"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Reset(t.Context(), rule, "client"))
 				now += (48*time.Hour - c.arrives).Microseconds()
 			}
 		}
@@ -232,9 +224,7 @@ func TestWhatBeganAnewGivesNothingBack(t *testing.T) {
 				}
 				old := charge()
 				anew := func() {
-					if err := renew(rule); err != nil {
-						t.Fatal(err)
-					}
+					must(t, renew(rule))
 					wait()
 				}
 				anew()
@@ -253,9 +243,7 @@ func TestWhatBeganAnewGivesNothingBack(t *testing.T) {
 				if lua.adjust(t, made); left() != 7 {
 					t.Errorf("%s, %s: %d are left after a late cost", rule.ID(), way, left())
 				}
-				if err := s.Reset(ctx, rule, "client"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Reset(ctx, rule, "client"))
 			}
 		}
 	}

@@ -167,9 +167,7 @@ func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T
 func TestReplicaIsNotDialedForEachCall(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	if err := server.Admin().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Admin().ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	var made atomic.Int64
 	options := asking(server)
 	options.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {

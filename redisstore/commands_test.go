@@ -24,9 +24,7 @@ import (
 func commands(t *testing.T, server *redistest.Server) map[string]int {
 	t.Helper()
 	info, err := server.Admin().InfoMap(t.Context(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make(map[string]int)
 	for name, stats := range info["Commandstats"] {
 		n := 0
@@ -40,9 +38,7 @@ func commands(t *testing.T, server *redistest.Server) map[string]int {
 
 func reset(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	if err := server.Admin().ConfigResetStat(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Admin().ConfigResetStat(t.Context()).Err())
 }
 
 // TestOneCallForAllZones counts what Redis is asked to do for a request of three zones with overrides and bans: one
@@ -136,9 +132,7 @@ func TestExamine(t *testing.T) {
 		redistest.WithUser("elsewhere", "p", "~other:*", "+@all"),
 	)
 	replica := redistest.Start(t)
-	if err := replica.Admin().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, replica.Admin().ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	full := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))
 	fill(full)
 	dead := redistest.Start(t)

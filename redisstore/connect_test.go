@@ -143,9 +143,7 @@ func TestIdentity(t *testing.T) {
 	identity := func(o redisstore.Options) string {
 		t.Helper()
 		id, err := o.Identity()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return id
 	}
 	for _, same := range [][2]redisstore.Options{
@@ -191,9 +189,7 @@ func TestIdentity(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	write := func(text string) string {
 		t.Helper()
-		if err := os.WriteFile(ca, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(ca, []byte(text), 0o600))
 		return identity(redisstore.Options{TLS: &redisstore.TLS{CA: ca}})
 	}
 	if write("old") == write("renewed") {

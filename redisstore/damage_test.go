@@ -31,9 +31,7 @@ func TestDamagedState(t *testing.T) {
 	s := open(t, options)
 	for _, name := range algorithms.Names() {
 		rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 3, time.Hour))
-		if err := server.Admin().Set(t.Context(), s.Key(rule, "client"), "hello", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Admin().Set(t.Context(), s.Key(rule, "client"), "hello", 0).Err())
 		if d := take(t, s, rule, "client", 1); d.Remaining != 2 {
 			t.Errorf("%s: %+v", name, d)
 		}
@@ -121,9 +119,7 @@ func FuzzStoredState(f *testing.F) {
 		one := damaged[int(which)%len(damaged)]
 		v := victim{TB: t, store: s, rule: storetest.Rule(t, "zone", one.algorithm, one.limit)}
 		key := s.Key(v.rule, "client")
-		if err := admin.Del(ctx, key).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.Del(ctx, key).Err())
 		if err := put(ctx, admin, key, kind, data); err != nil {
 			t.Fatalf("putting %q: %v", data, err)
 		}

@@ -37,9 +37,7 @@ func grant(t testing.TB, server *redistest.Server, user string, rules ...string)
 	for _, rule := range rules {
 		command = append(command, rule)
 	}
-	if err := server.Admin().Do(t.Context(), command...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Admin().Do(t.Context(), command...).Err())
 }
 
 // TestInstances: processes come, crash and leave, with the least rights that docs/redis.md names.
@@ -105,18 +103,14 @@ func TestInstancesKeyOfAnotherType(t *testing.T) {
 	one := open(t, options)
 	options.Logger = func() *zap.Logger { return zap.New(core) }
 	two := open(t, options)
-	if err := server.Admin().Set(ctx, instancesKey, "x", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Admin().Set(ctx, instancesKey, "x", 0).Err())
 	one.Beat()
 	two.Beat()
 	if n := two.Instances(); n != 2 {
 		t.Errorf("%d instances, want 2", n)
 	}
 	one.Silence()
-	if err := errors.Join(server.Admin().Del(ctx, instancesKey).Err(), server.Admin().RPush(ctx, instancesKey, "x").Err()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(server.Admin().Del(ctx, instancesKey).Err(), server.Admin().RPush(ctx, instancesKey, "x").Err()))
 	two.Beat()
 	if n := two.Instances(); n != 1 || server.Admin().PTTL(ctx, instancesKey).Val() <= 0 {
 		t.Errorf("%d instances, want 1 and an expiry", n)

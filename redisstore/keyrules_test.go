@@ -112,9 +112,7 @@ func TestKeyRulesExpire(t *testing.T) {
 	ask(t, s, check)
 	ask(t, s, check)
 	within("ban", 59*time.Minute, 65*time.Minute)
-	if err := s.SetRule(ctx, check.Rule, store.Selector{Key: check.Key}, store.Override{Kind: store.KindExempt, For: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetRule(ctx, check.Rule, store.Selector{Key: check.Key}, store.Override{Kind: store.KindExempt, For: time.Minute}))
 	within("setting", 58*time.Second, 62*time.Second)
 }
 
@@ -133,9 +131,7 @@ func TestDamagedKeyRules(t *testing.T) {
 		"\x03" + strings.Repeat("\x00", 8) + "fixed_window\x00\x01", strings.Repeat("\xff", 24), strings.Repeat("\x00", 24), strings.Repeat("x", 1000),
 	} {
 		for _, key := range keys {
-			if err := admin.Set(ctx, key, value, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, admin.Set(ctx, key, value, 0).Err())
 		}
 		if d := ask(t, s, check)[0]; !d.Allowed || d.Exempt || d.Override != "" || d.Remaining != 999-int64(i) {
 			t.Errorf("%q: %+v", value, d)
@@ -143,9 +139,7 @@ func TestDamagedKeyRules(t *testing.T) {
 	}
 	for _, key := range keys {
 		admin.Del(ctx, key)
-		if err := admin.RPush(ctx, key, "x").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.RPush(ctx, key, "x").Err())
 	}
 	if d := ask(t, s, check)[0]; !d.Allowed {
 		t.Errorf("lists: %+v", d)
@@ -168,17 +162,13 @@ func listsTakeFewCalls(t *testing.T, s *redisstore.Store, meanwhile func()) {
 	for i := range 600 {
 		key := fmt.Sprintf("key %d", i)
 		want[key] = store.Override{Kind: store.KindExempt, Note: key}
-		if err := s.SetRule(t.Context(), rule, store.Selector{Key: key}, want[key]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SetRule(t.Context(), rule, store.Selector{Key: key}, want[key]))
 	}
 	meanwhile()
 	before, got := s.Stats().Calls, make(map[string]store.Override)
 	for cursor, more := "", true; more; more = cursor != "" {
 		keys, next, err := s.Overrides(t.Context(), rule, cursor, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, k := range keys {
 			got[k.Key] = k.Override
 		}
@@ -198,30 +188,20 @@ func TestListOfADamagedOverride(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, at(server))
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 10, Window: time.Minute})
-	if err := s.SetRule(t.Context(), rule, store.Selector{Key: "well"}, store.Override{Kind: store.KindExempt}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetRule(t.Context(), rule, store.Selector{Key: "damaged"}, store.Override{Kind: store.KindExempt}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetRule(t.Context(), rule, store.Selector{Key: "well"}, store.Override{Kind: store.KindExempt}))
+	must(t, s.SetRule(t.Context(), rule, store.Selector{Key: "damaged"}, store.Override{Kind: store.KindExempt}))
 	var damaged string
 	for _, name := range server.Admin().Keys(t.Context(), server.Prefix()+":*").Val() {
 		if strings.Contains(name, "{damaged}") {
 			damaged = name
 		}
 	}
-	if err := server.Admin().Set(t.Context(), damaged, "x", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Admin().Set(t.Context(), damaged, "x", 0).Err())
 	if keys, _, err := s.Overrides(t.Context(), rule, "", 10); err != nil || len(keys) != 1 || keys[0].Key != "well" {
 		t.Errorf("%v, %v", keys, err)
 	}
-	if err := server.Admin().Del(t.Context(), damaged).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Admin().LPush(t.Context(), damaged, "x").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Admin().Del(t.Context(), damaged).Err())
+	must(t, server.Admin().LPush(t.Context(), damaged, "x").Err())
 	if keys, _, err := s.Overrides(t.Context(), rule, "", 10); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("%v, %v", keys, err)
 	}
@@ -246,9 +226,7 @@ func TestNetworks(t *testing.T) {
 	rule, ctx := storetest.Rule(t, "a zone/1", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
 	set := func(network string, o store.Override) {
 		t.Helper()
-		if err := a.SetRule(ctx, rule, store.Selector{Network: netip.MustParsePrefix(network)}, o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.SetRule(ctx, rule, store.Selector{Network: netip.MustParsePrefix(network)}, o))
 	}
 	knows := func(s *redisstore.Store, want store.Kind) {
 		t.Helper()
@@ -272,13 +250,9 @@ func TestNetworks(t *testing.T) {
 		t.Errorf("got %+v", n)
 	}
 	address := store.Selector{Key: "203.0.113.7", Network: networkKey}
-	if err := a.SetRule(ctx, rule, address, store.Override{Kind: store.KindExempt}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.SetRule(ctx, rule, address, store.Override{Kind: store.KindExempt}))
 	knows(b, store.KindNone)
-	if err := a.SetRule(ctx, rule, address, store.Override{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.SetRule(ctx, rule, address, store.Override{}))
 	knows(b, store.KindLimit)
 	set("203.0.113.0/25", store.Override{Kind: store.KindExempt, For: time.Second})
 	knows(a, store.KindLimit) // after the second
@@ -298,9 +272,7 @@ func TestNetworks(t *testing.T) {
 	lose := func() {
 		t.Helper()
 		all := server.Admin().Keys(ctx, server.Prefix()+":*").Val()
-		if err := server.Admin().Del(ctx, all...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Admin().Del(ctx, all...).Err())
 	}
 	lose()
 	knows(b, store.KindNone)
@@ -320,9 +292,7 @@ func TestNetworksBesideOtherVersions(t *testing.T) {
 	rule, ctx := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
 	good := netip.MustParsePrefix("192.0.2.0/24")
 	for _, of := range []netip.Prefix{good, netip.MustParsePrefix("198.51.100.0/24")} {
-		if err := s.SetRule(ctx, rule, store.Selector{Network: of}, store.Override{Kind: store.KindBanned}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SetRule(ctx, rule, store.Selector{Network: of}, store.Override{Kind: store.KindBanned}))
 	}
 	names, err := client.Keys(ctx, server.Prefix()+":*198.51.100.0*").Result()
 	if err != nil || len(names) != 1 {
@@ -330,9 +300,7 @@ func TestNetworksBesideOtherVersions(t *testing.T) {
 	}
 	client.Set(ctx, names[0], "damaged", 0)
 	sets, err := client.Keys(ctx, server.Prefix()+":*networks*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range sets {
 		if client.Type(ctx, name).Val() == "zset" {
 			for i, other := range []string{"z/", "z/tribe/x/y", "z/%zz", "%zz/192.0.2.0%2F24", "z/192.0.2.0%2F99"} {

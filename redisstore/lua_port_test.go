@@ -127,9 +127,7 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, run string) (steps, ban
 			p.change(t, &checks[rapid.IntRange(0, 1).Draw(t, "whose")])
 		}
 		inGo, inLua := make([]algorithms.Decision, len(checks)), make([]algorithms.Decision, len(checks))
-		if err := errors.Join(p.memory.Take(context.Background(), checks, inGo), p.redis.Take(context.Background(), checks, inLua)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(p.memory.Take(context.Background(), checks, inGo), p.redis.Take(context.Background(), checks, inLua)))
 		if !slices.Equal(inGo, inLua) {
 			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, keyRules, inGo, inLua)
 		}
@@ -223,13 +221,9 @@ func TestCalendarEdges(t *testing.T) {
 	steps := []int64{-1, 1, -hour, hour, -24 * hour, 24 * hour, -24*hour - 1, -25*hour - 1, -49 * hour, -8 * 24 * hour}
 	for _, edge := range edges {
 		location, err := time.LoadLocation(edge.place)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		day, err := time.ParseInLocation(time.DateOnly, edge.day, location)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
 		for _, calendar := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year} {
 			limit := algorithms.Limit{Events: 2, Calendar: calendar, Location: location}

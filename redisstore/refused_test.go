@@ -125,9 +125,7 @@ func TestMissingRights(t *testing.T) {
 	}
 	for _, right := range rights {
 		rules := append([]any{"acl", "setuser", "without-" + right, "on", ">p"}, anys(leastACL(t))...)
-		if err := server.Admin().Do(t.Context(), append(rules, "-"+right)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Admin().Do(t.Context(), append(rules, "-"+right)...).Err())
 		log, lines := observer.New(zapcore.WarnLevel)
 		s := open(t, redisstore.Options{
 			Address: server.Addr(), Username: "without-" + right, Password: "p", KeyPrefix: "rl:" + right, DenyCache: -1,
@@ -214,9 +212,7 @@ func TestRefundRightsTakenAway(t *testing.T) {
 	const limit, cost = 100, 2 // charges of more than one event are written again behind the refunded one
 	server, s := limited(t)
 	allow := func(rule string) {
-		if err := server.Admin().Do(t.Context(), "acl", "setuser", "limiter", rule).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Admin().Do(t.Context(), "acl", "setuser", "limiter", rule).Err())
 	}
 	for _, right := range leastACL(t) {
 		if !strings.HasPrefix(right, "+") {
@@ -230,17 +226,13 @@ func TestRefundRightsTakenAway(t *testing.T) {
 				peek := c
 				peek.Peek = true
 				d, err := decideOne(s, peek)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return limit - d.Remaining
 			}
 			var charges []algorithms.Decision
 			for range 5 {
 				d, err := decideOne(s, c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				charges = append(charges, d)
 			}
 			d := charges[place]
@@ -279,9 +271,7 @@ func TestRefundAtAReplicaBehind(t *testing.T) {
 			s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 10 * time.Second, DenyCache: -1})
 			rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 9, 24*time.Hour))
 			d := take(t, s, rule, "client", 1)
-			if err := replica.Admin().ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, replica.Admin().ReplicaOf(ctx, "127.0.0.1", "1").Err())
 			proxy.Forward(replica.Addr())
 			master.Kill()
 			patient.Until(t, "the replica to answer", func() bool {
@@ -293,9 +283,7 @@ func TestRefundAtAReplicaBehind(t *testing.T) {
 			if waiting, lost := s.Waiting(), s.Stats().Lost; waiting != 1 || lost != 0 {
 				t.Errorf("%d refunds wait and %d are lost, want 1 and 0", waiting, lost)
 			}
-			if err := replica.Admin().ReplicaOf(ctx, "no", "one").Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, replica.Admin().ReplicaOf(ctx, "no", "one").Err())
 			patient.Until(t, "the refund to be sent", func() bool { s.Flush(); return s.Waiting() == 0 })
 		})
 	}

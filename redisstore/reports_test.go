@@ -30,9 +30,7 @@ func reporting(t *testing.T, server *redistest.Server, name string) *redisstore.
 func look(t *testing.T, s *redisstore.Store, asks bool) (texts []string, left bool) {
 	t.Helper()
 	reports, err := s.Look(t.Context(), asks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range reports {
 		texts, left = append(texts, r.Text), left || r.Left
 	}
@@ -44,15 +42,11 @@ func look(t *testing.T, s *redisstore.Store, asks bool) (texts []string, left bo
 func memory(t *testing.T, server *redistest.Server, name string) int {
 	t.Helper()
 	text, err := server.Admin().Info(t.Context(), "memory").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, value, _ := strings.Cut(text, "\n"+name+":")
 	value, _, _ = strings.Cut(value, "\r")
 	n, err := strconv.Atoi(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -90,9 +84,7 @@ func TestReports(t *testing.T) {
 	// Redis would have to copy all of a long text for the script, even if that does not use it.
 	const long = 8 << 20
 	for _, name := range []string{"report:{rl:instances}:forged%200", "report:{rl:instances}:forged%202"} {
-		if err := admin.SetRange(t.Context(), "rl:"+name, long, "x").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.SetRange(t.Context(), "rl:"+name, long, "x").Err())
 	}
 	admin.RPush(t.Context(), "rl:report:{rl:instances}:forged%201", "x")
 	before := memory(t, server, "used_memory")

@@ -31,13 +31,9 @@ import (
 func TestRestartWithTheDocumentedUsers(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	example, err := os.ReadFile("../examples/compose/redis.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	line := regexp.MustCompile("`user default off( [^`]*)?`").FindSubmatch(page)
 	if line == nil || !strings.Contains(string(example), "\nuser default off"+string(line[1])+"\n") {
 		t.Fatalf("docs/redis.md and examples/compose/redis.conf do not both have the same default user: %q", line)
@@ -212,9 +208,7 @@ func (c *switchover) measure(t *testing.T, g *redistest.Sentinel) {
 	defer close(stop)
 	patient.Until(t, "charges before the switch", func() bool { return admitted.Load() > 2*rate })
 	if c.before != nil {
-		if err := g.Master().Admin().Do(context.Background(), c.before...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Master().Admin().Do(context.Background(), c.before...).Err())
 	}
 	g.Failover()
 	patient.Until(t, "the limits to be used up", func() bool { return refused.Load() > 2*rate })

@@ -12,6 +12,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// must ends a test that has an error.
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // side is one of several stores that must answer alike.
 type side interface {
 	take(t rapid.TB, c store.Check) algorithms.Decision
@@ -36,9 +44,7 @@ func (s storeSide) adjust(_ rapid.TB, r store.Adjustment) { s.Adjust(r) }
 func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
 
 func (s storeSide) reset(t rapid.TB, r *store.Rule, key string) {
-	if err := s.Reset(context.Background(), r, key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Reset(context.Background(), r, key))
 }
 
 // redisSide waits until Redis has received an adjustment.
@@ -55,9 +61,7 @@ func (s redisSide) adjust(_ rapid.TB, r store.Adjustment) {
 }
 
 func (s redisSide) renew(t rapid.TB, c store.Check) {
-	if err := s.redis.Renew(c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.redis.Renew(c))
 }
 
 // leaseSide is the concurrency limit in Go without the memory store, which renews leases by a
@@ -153,9 +157,7 @@ func (s *aheadSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("nothing to rene
 // far from them.
 func drawLimit(t *rapid.T, algorithm string) algorithms.Limit {
 	a, err := algorithms.Get(algorithm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, leases := a.(algorithms.Leaser)
 	for {
 		l := algorithms.Limit{
@@ -258,13 +260,9 @@ func drawCost(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 
 func rule(t *rapid.T, algorithm string, limit algorithms.Limit) *store.Rule {
 	a, err := algorithms.Get(algorithm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := store.NewRule("zone", a, limit, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -272,13 +270,9 @@ func rule(t *rapid.T, algorithm string, limit algorithms.Limit) *store.Rule {
 func drawCalendar(t *rapid.T, events int64) (limit algorithms.Limit, near int64) {
 	odd := rapid.SampledFrom(edges).Draw(t, "day")
 	location, err := time.LoadLocation(odd.place)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	day, err := time.ParseInLocation(time.DateOnly, odd.day, location)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := rapid.SampledFrom([]algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year}).Draw(t, "calendar")
 	near = day.UnixMicro() + rapid.Int64Range(-4*86400e6, 3*86400e6).Draw(t, "from the day")
 	return algorithms.Limit{Events: events, Calendar: c, Location: location}, near

@@ -57,9 +57,7 @@ func withClock(t testing.TB, server *redistest.Server, options redisstore.Option
 	s.SetToday(today.Load)
 	setNow := func(now int64) {
 		today.Store(now)
-		if err := server.Admin().Set(context.Background(), clockKey(server), now, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Admin().Set(context.Background(), clockKey(server), now, 0).Err())
 	}
 	setNow(storetest.Start)
 	return s, setNow
@@ -72,9 +70,7 @@ func clocked(t testing.TB, server *redistest.Server, options redisstore.Options)
 		options.Timeout = 10 * time.Second
 	}
 	s, err := redisstore.NewWithClock(options, clockKey(server))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { closed(t, s) })
 	return s
 }
@@ -86,9 +82,7 @@ func open(t testing.TB, options redisstore.Options) *redisstore.Store {
 		options.Timeout = 10 * time.Second // tests may be slow; the default is for gateways
 	}
 	s, err := redisstore.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { closed(t, s) })
 	return s
 }
@@ -145,9 +139,7 @@ func TestHeldUntilAllIsBack(t *testing.T) {
 func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decision {
 	t.Helper()
 	decisions := make([]algorithms.Decision, len(checks))
-	if err := s.Take(context.Background(), checks, decisions); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Take(context.Background(), checks, decisions))
 	return decisions
 }
 
@@ -188,9 +180,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	if d := asks("after a late cost", true, large); d.RetryAfter < time.Hour {
 		t.Errorf("the wait is that before the late cost: %+v", d)
 	}
-	if err := s.Reset(t.Context(), rule, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Reset(t.Context(), rule, "a"))
 	if d := asks("after a reset", true, large); !d.Allowed {
 		t.Errorf("it was reset: %+v", d)
 	}
@@ -204,9 +194,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	if d := asks("banned", false, banned); !d.Banned || d.BanBegins {
 		t.Errorf("%+v", d)
 	}
-	if err := s.Unban(t.Context(), banned.Rule, store.Selector{Key: banned.Key}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Unban(t.Context(), banned.Rule, store.Selector{Key: banned.Key}))
 	if d := asks("unbanned", true, banned); d.Banned {
 		t.Errorf("%+v", d)
 	}

@@ -69,9 +69,7 @@ func TestHostileRedis(t *testing.T) {
 // answering is a server that accepts all commands and answers scripts in its own way.
 func answering(t *testing.T, answer func(io.Writer)) (address string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -180,9 +178,7 @@ func TestBrokenWhileIdle(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 7)); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.(*net.TCPConn).SetLinger(0))
 	server.Close()
 	if _, err := socket.Read(make([]byte, 1)); err == nil { // waits until that is here
 		t.Fatal("the server has sent something")
@@ -195,9 +191,7 @@ func TestBrokenWhileIdle(t *testing.T) {
 // TestWriteAfterItsDeadline: a process that did not run until the deadline of a write has still written what there is room for.
 func TestWriteAfterItsDeadline(t *testing.T) {
 	conn, server := pair(t)
-	if err := conn.SetWriteDeadline(time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetWriteDeadline(time.Now().Add(time.Hour)))
 	if err := conn.Conn.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil { // as when it comes just before the write
 		t.Fatal(err)
 	}
@@ -239,9 +233,7 @@ func TestPostponedDeadlines(t *testing.T) {
 		const timeout = time.Second
 		set := func() time.Time {
 			deadline := time.Now().Add(timeout)
-			if err := errors.Join(c.SetWriteDeadline(deadline), c.SetReadDeadline(deadline)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(c.SetWriteDeadline(deadline), c.SetReadDeadline(deadline)))
 			return deadline
 		}
 		go func() { // answers, until the test has seen enough answers
@@ -266,9 +258,7 @@ func TestPostponedDeadlines(t *testing.T) {
 			t.Errorf("deadlines were set %d times in 1000 calls", counts.sets)
 		}
 		for what, wait := range map[string]func([]byte) (int, error){"read": c.Read, "write": c.Write} {
-			if err := c.SetDeadline(time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.SetDeadline(time.Time{}))
 			set()
 			time.Sleep(timeout / 10) // so little that the next deadline is a postponed one
 			c.used = time.Time{}     // nobody looks whether the connection was closed
@@ -278,16 +268,12 @@ func TestPostponedDeadlines(t *testing.T) {
 			}
 		}
 		soon := time.Now().Add(timeout / 100)
-		if err := c.SetReadDeadline(soon); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.SetReadDeadline(soon))
 		soon = soon.Add(maxLooks * lookTime)
 		if _, err := c.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Equal(soon) {
 			t.Errorf("a read with an earlier deadline ended with %v, %v after it", err, time.Since(soon))
 		}
-		if err := c.SetDeadline(time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.SetDeadline(time.Time{}))
 		sets := counts.sets
 		if set(); counts.sets != sets+2 {
 			t.Error("a deadline after none was not set")

@@ -300,14 +300,10 @@ func TestOneLostReplyIsNoHang(t *testing.T) {
 // pair returns the two ends of a TCP connection, ours as go-redis gets it.
 func pair(t *testing.T) (ours *bounded, theirs net.Conn) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if theirs, err = listener.Accept(); err != nil {
 		t.Fatal(err)
 	}
@@ -326,9 +322,7 @@ func TestKeptFromRunning(t *testing.T) {
 	ping := []byte("*1\r\n$4\r\nping\r\n")
 	buffer := make([]byte, 100)
 	for round := range 3 {
-		if err := ours.SetWriteDeadline(time.Now().Add(time.Nanosecond)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ours.SetWriteDeadline(time.Now().Add(time.Nanosecond)))
 		ours.writeFor = time.Minute // it was set in time, and this goroutine did not run for long
 		if n, err := ours.Write(ping); n != len(ping) || err != nil {
 			t.Fatalf("round %d: %d bytes written, %v", round, n, err)
@@ -339,16 +333,12 @@ func TestKeptFromRunning(t *testing.T) {
 		if _, err := theirs.Write([]byte("+PONG\r\n")); err != nil {
 			t.Fatal(err)
 		}
-		if err := ours.SetReadDeadline(over); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ours.SetReadDeadline(over))
 		if n, err := ours.Read(buffer); string(buffer[:n]) != "+PONG\r\n" || err != nil {
 			t.Fatalf("round %d: read %q, %v", round, buffer[:n], err)
 		}
 	}
-	if err := ours.SetWriteDeadline(over); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ours.SetWriteDeadline(over))
 	if _, err := ours.Write(ping); !errors.Is(err, os.ErrDeadlineExceeded) || MayHaveRun(err) {
 		t.Errorf("a write that did not begin in its time: %v, may have run: %v", err, MayHaveRun(err))
 	}
@@ -359,9 +349,7 @@ func TestKeptFromRunning(t *testing.T) {
 func TestSetupIsNotSent(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, as the kernel does for a Redis that is frozen
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	n := open(t, listener.Addr().String(), 50*time.Millisecond)
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})

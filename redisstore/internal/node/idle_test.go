@@ -27,9 +27,7 @@ func TestClosedWhileIdle(t *testing.T) {
 		if links := n.links.count.Load(); i > 0 && links != 1 { // the first call has learned that Redis does not know the script
 			t.Fatalf("call %d: %d links", i+1, links)
 		}
-		if err := server.Admin().Do(ctx, "client", "kill", "type", "normal", "skipme", "yes").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Admin().Do(ctx, "client", "kill", "type", "normal", "skipme", "yes").Err())
 		time.Sleep(maxIdle) // before that, a call does not look whether it was closed
 	}
 }
@@ -46,9 +44,7 @@ func TestIdleLinksAreKept(t *testing.T) {
 	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
 	var before string
 	for i := range 3 {
-		if err := n.Do(ctx, request(rule, "k", 1), false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, n.Do(ctx, request(rule, "k", 1), false))
 		if i == 1 { // the first call has learned that Redis does not know the script
 			before = received()
 			time.Sleep(timeout)

@@ -26,6 +26,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m.Run)) }
 
+// must ends a test that has an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // open returns the node at an address.
 func open(t *testing.T, address string, timeout time.Duration) *Node {
 	var script atomic.Pointer[protocol.Script]

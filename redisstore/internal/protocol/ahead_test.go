@@ -55,12 +55,8 @@ func TestAhead(t *testing.T) {
 			b.Add(request)
 		}
 		reply, err := client.Do(context.Background(), b.CallText(script)...).Text()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Read(reply); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, b.Read(reply))
 		seen := make(map[string]bool)
 		for _, g := range b.groups {
 			decideAlike(t, keys, seen, &g)
@@ -154,9 +150,7 @@ func drawAheadRule(t *testing.T, r *rand.Rand) *store.Rule {
 		l.Align = []string{"", algorithms.AlignFirstRequest}[r.IntN(2)]
 	}
 	rule, err := store.NewRule("z", a, l, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rule
 }
 

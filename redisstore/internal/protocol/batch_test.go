@@ -23,6 +23,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m.Run)) }
 
+// must ends a test that has an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // send makes a call of a batch, and makes it again if Redis does not know the script, or
 // carefully if it cannot write.
 func send(client *redis.Client, script *Script, b *Batch) error {
@@ -84,9 +92,7 @@ func TestBatches(t *testing.T) {
 	script := NewScript(redistest.KeyClock(clock))
 	now := int64(storetest.Start)
 	memory, err := memorystore.New(memorystore.Options{Now: func() int64 { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = memory.Close() })
 
 	random := rand.New(rand.NewPCG(deep.Seed(1), 0))
@@ -96,9 +102,7 @@ func TestBatches(t *testing.T) {
 	rounds := deep.Steps(600, 10_000)
 	for round := range rounds {
 		now += random.Int64N(400_000)
-		if err := server.Admin().Set(context.Background(), clock, now, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Admin().Set(context.Background(), clock, now, 0).Err())
 		b := NewBatch()
 		asked := make(map[*Request][]store.Check)
 		for range 1 + random.IntN(40) {
@@ -163,15 +167,11 @@ func drawnKeyRules(t *testing.T, redis redis.Cmdable, memory *memorystore.Store,
 			}
 			c := store.Check{Rule: rule, Key: fmt.Sprint("client", client)}
 			prepared, err := rule.PrepareOverride(to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			kind, tail := prepared.Wire()
 			err = errors.Join(memory.SetRule(t.Context(), rule, store.Selector{Key: c.Key}, to),
 				redis.Set(t.Context(), "o"+stateKey(&c), string(kind)+strings.Repeat("\x00", 8)+tail, 0).Err())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 	}
 	return keyRules
@@ -237,9 +237,7 @@ func compare(t *testing.T, memory *memorystore.Store, w waiter, checks []store.C
 		group = append(group, check)
 	}
 	want := make([]algorithms.Decision, n)
-	if err := memory.Take(context.Background(), group, want); err != nil {
-		t.Fatal(err)
-	}
+	must(t, memory.Take(context.Background(), group, want))
 	for i := range group {
 		if got := w.Decisions[w.Ops[w.first+i].Index]; got != want[i] {
 			t.Fatalf("%s %v, cost %d:\n got %+v\nwant %+v", group[i].Rule.Algorithm().Name(), group[i].Rule.Limit(), group[i].Cost, got, want[i])

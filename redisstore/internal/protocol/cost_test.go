@@ -186,9 +186,7 @@ func (c *cost) measure(s *subject) {
 			c.Errorf("%s: %d bytes a key, want at most %d; %v", s.name, bytes, most, err)
 		}
 	}
-	if err := c.admin.ConfigResetStat(ctx).Err(); err != nil {
-		c.Fatal(err)
-	}
+	must(c, c.admin.ConfigResetStat(ctx).Err())
 	for _, reply := range run(s.fill, s.fill+calls)[1:] {
 		r, b := ask(s.rule, s.kind, "")
 		b.Call(new(Script))
@@ -205,18 +203,14 @@ func (c *cost) measure(s *subject) {
 // commands returns which commands each of n calls has run, beside its own.
 func (c *cost) commands(n int) string {
 	info, err := c.admin.InfoMap(c.Context(), "commandstats").Result()
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	var all []string
 	writes := 0
 	for name, value := range info["Commandstats"] {
 		name = strings.TrimPrefix(name, "cmdstat_")
 		value, _, _ = strings.Cut(strings.TrimPrefix(value, "calls="), ",")
 		calls, err := strconv.Atoi(value)
-		if err != nil {
-			c.Fatal(err)
-		}
+		must(c, err)
 		if name == "set" || name == "setrange" { // depending on whether the expiry suffices
 			if writes += calls; writes < n {
 				continue
@@ -260,15 +254,11 @@ func TestExpiriesAreKept(t *testing.T) {
 			case jump == 1:
 				now -= time.Minute.Microseconds()
 			}
-			if err := admin.Set(ctx, clock, now, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, admin.Set(ctx, clock, now, 0).Err())
 			b, r := NewBatch(), request([]store.Check{c}, now)
 			b.Add(r)
 			begun := serverTime(t, admin)
-			if err := send(admin, script, b); err != nil {
-				t.Fatal(err)
-			}
+			must(t, send(admin, script, b))
 			value, d := admin.Get(ctx, key).Val(), r.Decisions[0]
 			if len(value) != stateSize || !d.Allowed {
 				t.Fatalf("%q after %+v", value, d)
@@ -304,9 +294,7 @@ func TestExpiriesAreKept(t *testing.T) {
 func serverTime(t *testing.T, admin *redis.Client) time.Duration {
 	t.Helper()
 	now, err := admin.Time(context.Background()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return time.Duration(now.UnixNano())
 }
 

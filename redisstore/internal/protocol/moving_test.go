@@ -43,9 +43,7 @@ func TestNoKeyBecomesEmpty(t *testing.T) {
 		r.EndGroup()
 		r.Expect(1)
 		b.Add(r)
-		if err := node.Do(ctx, b.CallText(script)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, node.Do(ctx, b.CallText(script)...).Err())
 	}
 	refund := func(key string, n int64) []string {
 		t.Helper()
@@ -62,9 +60,7 @@ func TestNoKeyBecomesEmpty(t *testing.T) {
 		call(Op{Rule: logs, Key: log, Cost: 3})
 	}
 	call(Op{Rule: leases, Key: slots, Cost: 1, LeaseID: "a"})
-	if err := node.ZAdd(ctx, alive, redis.Z{Score: 1, Member: "gone"}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.ZAdd(ctx, alive, redis.Z{Score: 1, Member: "gone"}).Err())
 	c.StartMove(c.SlotOf(log), from, to)
 
 	last := strings.Fields(node.LIndex(ctx, log, -1).Val())[0] + " 0 2"
@@ -131,9 +127,7 @@ func TestErrorsOfScripts(t *testing.T) {
 			client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 			defer client.Close()
 			script := NewScript(nil)
-			if err := client.ScriptLoad(ctx, script.Text).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.ScriptLoad(ctx, script.Text).Err())
 			calls := everyForm(t, script)
 			c.breaks(server, server.Admin())
 			for name, call := range calls {
