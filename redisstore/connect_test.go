@@ -65,17 +65,20 @@ func works(t *testing.T, s *redisstore.Store) {
 
 func take(t testing.TB, s store.Store, rule *store.Rule, key string, cost int64) algorithms.Decision {
 	t.Helper()
-	var d [1]algorithms.Decision
-	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)}}, d[:]); err != nil {
-		t.Fatalf("take: %v", err)
-	}
-	return d[0]
+	d, err := try(s, rule, key, cost)
+	must(t, err)
+	return d
 }
 
 // try asks for one cost.
 func try(s store.Store, rule *store.Rule, key string, cost int64) (algorithms.Decision, error) {
+	return decideOne(s, store.Check{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)})
+}
+
+// decideOne has a store decide one check.
+func decideOne(s store.Store, c store.Check) (algorithms.Decision, error) {
 	var d [1]algorithms.Decision
-	err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)}}, d[:])
+	err := s.Take(context.Background(), []store.Check{c}, d[:])
 	return d[0], err
 }
 
@@ -202,8 +205,8 @@ func hourly(t testing.TB) *store.Rule {
 }
 
 func attempt(s store.Store, rule *store.Rule) error {
-	var d [1]algorithms.Decision
-	return s.Take(context.Background(), []store.Check{{Rule: rule, Key: "client", Cost: 1}}, d[:])
+	_, err := try(s, rule, "client", 1)
+	return err
 }
 
 func TestClosed(t *testing.T) {

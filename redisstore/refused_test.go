@@ -248,13 +248,6 @@ func TestRefundRightsTakenAway(t *testing.T) {
 	}
 }
 
-// decideOne has a store decide one check.
-func decideOne(s *redisstore.Store, c store.Check) (algorithms.Decision, error) {
-	var d [1]algorithms.Decision
-	err := s.Take(context.Background(), []store.Check{c}, d[:])
-	return d[0], err
-}
-
 // TestRefundAtAReplicaBehind: a replica that does not know a charge yet, as after a failover, is not believed that
 // there is nothing to give back.
 func TestRefundAtAReplicaBehind(t *testing.T) {
