@@ -1,5 +1,0 @@
-//go:build deep && !race
-
-package world
-
-const raceDetector = false
