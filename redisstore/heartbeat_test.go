@@ -1,16 +1,12 @@
 package redisstore
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -81,7 +77,7 @@ func (l *lookers) eval(name string) evaluate {
 		for _, a := range args {
 			command = append(command, fmt.Sprint(a))
 		}
-		value, err := readValue(bufio.NewReader(bytes.NewReader(l.redis.Do(command...))))
+		value, err := l.redis.Call(command...)
 		all, _ := value.([]any)
 		return all, err
 	}
@@ -107,36 +103,6 @@ func (l *lookers) look(t *testing.T) map[string]store.Report {
 		all[r.Process] = r
 	}
 	return all
-}
-
-// readValue reads an answer of Redis.
-func readValue(in *bufio.Reader) (any, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	text := strings.TrimSpace(line[1:])
-	n, _ := strconv.Atoi(text)
-	switch line[0] {
-	case ':':
-		return int64(n), nil
-	case '$':
-		if n < 0 {
-			return nil, nil
-		}
-		of := make([]byte, n+2)
-		_, err = io.ReadFull(in, of)
-		return string(of[:n]), err
-	case '*':
-		all := make([]any, n)
-		for i := range all {
-			if all[i], err = readValue(in); err != nil {
-				return nil, err
-			}
-		}
-		return all, nil
-	}
-	return nil, errors.New(line)
 }
 
 // counted returns how many calls each instance has made since the last time.

@@ -89,7 +89,7 @@ func newSchedule(t *rapid.T, p *pair, algorithm, key string) *schedule {
 		s.sides = append(s.sides, newRedisSide(p.redis))
 	}
 	if s.renewing {
-		s.sides[0] = &leaseSide{now: p.now.Load}
+		s.sides[0] = &goSide{p, make(map[string]*goKey)}
 	} else if algorithm == "concurrency" {
 		s.limit.Lease = max(s.limit.Lease, longLease)
 	}
@@ -97,7 +97,7 @@ func newSchedule(t *rapid.T, p *pair, algorithm, key string) *schedule {
 		least := algorithms.MinHold.Microseconds()
 		most := min(algorithms.MaxHold.Microseconds(), length(s.limit)/10)
 		s.hold = time.Duration(rapid.Int64Range(least, max(least, most)).Draw(t, "hold")) * time.Microsecond
-		s.sides[0] = &aheadSide{now: p.now.Load, date: p.today.Load, keys: make(map[string]*aheadKey)}
+		s.sides[0] = &goSide{p, make(map[string]*goKey)}
 		if rapid.Bool().Draw(t, "key rules") {
 			s.keyRules = &store.KeyRules{Overrides: true}
 		}

@@ -64,66 +64,46 @@ func (s redisSide) renew(t rapid.TB, c store.Check) {
 	must(t, s.redis.Renew(c))
 }
 
-// leaseSide is the concurrency limit in Go without the memory store, which renews leases by a
-// clock that tests do not set.
-type leaseSide struct {
-	now    func() int64
+// goSide is the algorithms in Go. Unlike the memory store it charges ahead, and it renews no lease by a clock that tests do not set.
+type goSide struct {
+	pair *pair
+	keys map[string]*goKey // by rule
+}
+
+// goKey is what a key has, and since when.
+type goKey struct {
+	state  algorithms.State
+	log    algorithms.Log
 	leases algorithms.Leases
+	since  int64
 }
 
-func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
-	now, params := s.now(), c.Rule.At(0).Params
-	d := algorithms.Concurrency{}.Decide(&s.leases, params, now, c.Cost)
-	d.At = now
-	if d.Allowed && c.Cost > 0 {
-		algorithms.Concurrency{}.Lease(&s.leases, params, now, c.Cost, c.LeaseID)
-	}
-	return d
-}
-
-func (s *leaseSide) adjust(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.LeaseID, -r.Delta) }
-
-func (s *leaseSide) reset(rapid.TB, *store.Rule, string) { s.leases = algorithms.Leases{} }
-
-func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
-	algorithms.Concurrency{}.Lease(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.LeaseID)
-}
-
-// aheadSide is the algorithms in Go, which charge ahead. The memory store never does.
-type aheadSide struct {
-	now, date func() int64
-	keys      map[string]*aheadKey // by rule
-}
-
-// aheadKey is what a key has, and since when.
-type aheadKey struct {
-	state algorithms.State
-	log   algorithms.Log
-	since int64
-}
-
-func (s *aheadSide) key(r *store.Rule) (k *aheadKey, now int64, p algorithms.Params) {
-	now = s.now()
+func (s *goSide) key(r *store.Rule) (k *goKey, now int64, p algorithms.Params) {
+	now = s.pair.now.Load()
 	if k = s.keys[r.ID()]; k == nil {
-		k = &aheadKey{since: now}
+		k = &goKey{since: now}
 	}
 	k.since = min(k.since, now)
-	return k, now, r.At(s.date()).Params
+	return k, now, r.At(s.pair.today.Load()).Params
 }
 
-func (s *aheadSide) take(_ rapid.TB, c store.Check) (d algorithms.Decision) {
+func (s *goSide) take(_ rapid.TB, c store.Check) (d algorithms.Decision) {
 	k, now, p := s.key(c.Rule)
 	lasts := int64(0)
-	if a, ok := c.Rule.Algorithm().(algorithms.SlidingWindowLog); ok {
+	switch a := c.Rule.Algorithm().(type) {
+	case algorithms.Counter:
+		if k.state, d = a.Take(k.state, p, now, c.Cost); d.Allowed && c.Ahead > 0 {
+			k.state, d.Units, lasts = a.Ahead(k.state, p, now, c.Cost, c.Ahead)
+		}
+	case algorithms.Recorder:
 		if d = a.Decide(&k.log, p, now, c.Cost); d.Allowed {
 			if d.Units, lasts = a.Record(&k.log, p, now, c.Cost, c.Ahead); d.Units > 0 && c.Cost > 0 {
 				d.Ahead = time.Duration(lasts) * time.Microsecond
 			}
 		}
-	} else {
-		a := c.Rule.Algorithm().(algorithms.Counter)
-		if k.state, d = a.Take(k.state, p, now, c.Cost); d.Allowed && c.Ahead > 0 {
-			k.state, d.Units, lasts = a.Ahead(k.state, p, now, c.Cost, c.Ahead)
+	case algorithms.Leaser:
+		if d = a.Decide(&k.leases, p, now, c.Cost); d.Allowed && c.Cost > 0 {
+			a.Lease(&k.leases, p, now, c.Cost, c.LeaseID)
 		}
 	}
 	if d.At = now; d.Units > 0 {
@@ -135,23 +115,32 @@ func (s *aheadSide) take(_ rapid.TB, c store.Check) (d algorithms.Decision) {
 	return d
 }
 
-func (s *aheadSide) adjust(_ rapid.TB, a store.Adjustment) {
+func (s *goSide) adjust(_ rapid.TB, a store.Adjustment) {
 	k, now, p := s.key(a.Rule)
-	if r, ok := a.Rule.Algorithm().(algorithms.Recorder); ok {
-		r.Adjust(&k.log, p, now, a.At, a.Delta)
-	} else if !a.OfBefore(k.since) {
+	switch of := a.Rule.Algorithm().(type) {
+	case algorithms.Counter:
 		before := k.state
-		k.state = a.Rule.Algorithm().(algorithms.Counter).Adjust(k.state, p, now, a.At, a.Turn, a.Delta)
-		if k.state == before {
+		if a.OfBefore(k.since) {
 			return
 		}
+		if k.state = of.Adjust(k.state, p, now, a.At, a.Turn, a.Delta); k.state == before {
+			return
+		}
+	case algorithms.Recorder:
+		of.Adjust(&k.log, p, now, a.At, a.Delta)
+	case algorithms.Leaser:
+		k.leases.GiveBack(a.LeaseID, -a.Delta)
 	}
 	s.keys[a.Rule.ID()] = k
 }
 
-func (s *aheadSide) reset(_ rapid.TB, r *store.Rule, _ string) { delete(s.keys, r.ID()) }
+func (s *goSide) reset(_ rapid.TB, r *store.Rule, _ string) { delete(s.keys, r.ID()) }
 
-func (s *aheadSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("nothing to renew") }
+func (s *goSide) renew(_ rapid.TB, c store.Check) {
+	k, now, p := s.key(c.Rule)
+	c.Rule.Algorithm().(algorithms.Leaser).Lease(&k.leases, p, now, c.Cost, c.LeaseID)
+	s.keys[c.Rule.ID()] = k
+}
 
 // drawLimit draws limits from one event in ten years to 10^12, with bursts near the events and
 // far from them.

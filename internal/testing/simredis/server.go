@@ -12,6 +12,7 @@
 package simredis
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -74,6 +75,15 @@ type (
 // Do carries out a command, and returns the reply as it goes over the wire.
 func (s *Server) Do(args ...string) []byte {
 	return appendReply(nil, s.reply(args, false))
+}
+
+// Call carries out a command, and returns the reply as a client has it.
+func (s *Server) Call(args ...string) (any, error) {
+	reply := s.reply(args, false)
+	if err, is := reply.(failed); is {
+		return nil, errors.New(string(err))
+	}
+	return reply, nil
 }
 
 func (s *Server) reply(args []string, asking bool) any {
