@@ -25,12 +25,7 @@ func TestRefundsOfALongLog(t *testing.T) {
 	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 10 * most, Window: time.Hour})
 	peek := func(key string) int64 {
 		t.Helper()
-		check := store.Check{Rule: rule, Key: key}
-		inLua, inGo := lua.take(t, check), storeSide{pair.memory}.take(t, check)
-		if inLua != inGo {
-			t.Fatalf("%s: Lua %+v, Go %+v", key, inLua, inGo)
-		}
-		return inGo.Remaining
+		return pair.both(t, store.Check{Rule: rule, Key: key}).Remaining
 	}
 	for _, costs := range []struct {
 		name  string
@@ -78,6 +73,16 @@ func TestRefundsOfALongLog(t *testing.T) {
 	}
 }
 
+// both has both stores decide a check, and demands that they say the same.
+func (p *pair) both(t *testing.T, c store.Check) algorithms.Decision {
+	t.Helper()
+	inLua, inGo := storeSide{p.redis.Direct()}.take(t, c), storeSide{p.memory}.take(t, c)
+	if inLua != inGo {
+		t.Fatalf("%s: Lua %+v, Go %+v", c.Key, inLua, inGo)
+	}
+	return inGo
+}
+
 // fillLog makes n charges in both stores.
 func fillLog(t *testing.T, p *pair, rule *store.Rule, key string, n int, now func(int) int64, cost func(int) int64) {
 	t.Helper()
@@ -114,14 +119,9 @@ func TestSumsOfALogBeginAgain(t *testing.T) {
 	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Second})
 	now := storetest.Start
 	pair.set(now, 0)
-	both := func(cost int64) algorithms.Decision {
+	both := func(cost int64) {
 		t.Helper()
-		check := store.Check{Rule: rule, Key: "client", Cost: cost}
-		inLua, inGo := lua.take(t, check), storeSide{pair.memory}.take(t, check)
-		if inLua != inGo {
-			t.Fatalf("Lua %+v, Go %+v", inLua, inGo)
-		}
-		return inGo
+		pair.both(t, store.Check{Rule: rule, Key: "client", Cost: cost})
 	}
 	storeSide{pair.memory}.take(t, store.Check{Rule: rule, Key: "client", Cost: 20})
 	key := pair.redis.Key(rule, "client")

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -117,8 +117,9 @@ func FuzzStoredState(f *testing.F) {
 		now := storetest.Start
 		setNow(now)
 		one := damaged[int(which)%len(damaged)]
-		v := victim{TB: t, store: s, rule: storetest.Rule(t, "zone", one.algorithm, one.limit)}
-		key := s.Key(v.rule, "client")
+		rule := storetest.Rule(t, "zone", one.algorithm, one.limit)
+		key := s.Key(rule, "client")
+		ask := func(cost int64) algorithms.Decision { return take(t, s, rule, "client", cost) }
 		must(t, admin.Del(ctx, key).Err())
 		if err := put(ctx, admin, key, kind, data); err != nil {
 			t.Fatalf("putting %q: %v", data, err)
@@ -130,11 +131,11 @@ func FuzzStoredState(f *testing.F) {
 		}
 
 		const believed = 24 * time.Hour // how far ahead of the clock a state may be
-		quota := v.take(0).Quota
-		v.take(quota + 1)
+		quota := ask(0).Quota
+		ask(quota + 1)
 		for range 2 {
 			passed := int64(0)
-			for v.take(1).Allowed {
+			for ask(1).Allowed {
 				if passed++; passed > quota {
 					t.Fatalf("%+v: more than %d admitted at once", one, quota)
 				}
@@ -143,29 +144,17 @@ func FuzzStoredState(f *testing.F) {
 				t.Fatalf("%+v: left without an expiry: %v", one, ttl)
 			}
 			for cost := int64(1); cost <= quota; cost++ {
-				if d := v.take(cost); d.Allowed || d.RetryAfter > one.wait+believed {
+				if d := ask(cost); d.Allowed || d.RetryAfter > one.wait+believed {
 					t.Fatalf("%+v: cost %d: %+v", one, cost, d)
 				}
 			}
 			now += (one.wait + believed).Microseconds()
 			setNow(now)
-			if d := v.take(quota); !d.Allowed {
+			if d := ask(quota); !d.Allowed {
 				t.Fatalf("%+v: still refused after %v: %+v", one, one.wait+believed, d)
 			}
 		}
 	})
-}
-
-// victim is a key that another program has written to.
-type victim struct {
-	testing.TB
-	store *redisstore.Store
-	rule  *store.Rule
-}
-
-func (v victim) take(cost int64) algorithms.Decision {
-	v.Helper()
-	return take(v.TB, v.store, v.rule, "client", cost)
 }
 
 type seed struct {
@@ -231,7 +220,7 @@ func put(ctx context.Context, c *redis.Client, key string, kind byte, data []byt
 		return c.RPush(ctx, key, items...).Err()
 	case 2:
 		members := []redis.Z{{Member: "first"}}
-		for chunk := range partsOf(data, 8) {
+		for chunk := range slices.Chunk(data[:len(data)/8*8], 8) {
 			// A fraction of a microsecond leads to impossible waits.
 			score := math.Floor(math.Float64frombits(binary.BigEndian.Uint64(chunk)))
 			if !math.IsNaN(score) {
@@ -241,15 +230,4 @@ func put(ctx context.Context, c *redis.Client, key string, kind byte, data []byt
 		return c.ZAdd(ctx, key, members...).Err()
 	}
 	return c.HSet(ctx, key, "field", data).Err()
-}
-
-// partsOf returns all whole parts of a length.
-func partsOf(data []byte, n int) func(func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for ; len(data) >= n; data = data[n:] {
-			if !yield(data[:n]) {
-				return
-			}
-		}
-	}
 }

@@ -124,8 +124,7 @@ func TestMissingRights(t *testing.T) {
 		}
 	}
 	for _, right := range rights {
-		rules := append([]any{"acl", "setuser", "without-" + right, "on", ">p"}, anys(leastACL(t))...)
-		must(t, server.Admin().Do(t.Context(), append(rules, "-"+right)...).Err())
+		grant(t, server, "without-"+right, append(append([]string{"on", ">p"}, leastACL(t)...), "-"+right)...)
 		log, lines := observer.New(zapcore.WarnLevel)
 		s := open(t, redisstore.Options{
 			Address: server.Addr(), Username: "without-" + right, Password: "p", KeyPrefix: "rl:" + right, DenyCache: -1,
@@ -198,22 +197,13 @@ func expectNamed(t *testing.T, server *redistest.Server, err error, right string
 	}
 }
 
-func anys(texts []string) (all []any) {
-	for _, text := range texts {
-		all = append(all, text)
-	}
-	return all
-}
-
 // TestRefundRightsTakenAway: whatever right a user loses, a refund in the middle of a log is carried out or fails, and
 // what others were charged stays.
 func TestRefundRightsTakenAway(t *testing.T) {
 	t.Parallel()
 	const limit, cost = 100, 2 // charges of more than one event are written again behind the refunded one
 	server, s := limited(t)
-	allow := func(rule string) {
-		must(t, server.Admin().Do(t.Context(), "acl", "setuser", "limiter", rule).Err())
-	}
+	allow := func(rule string) { grant(t, server, "limiter", rule) }
 	for _, right := range leastACL(t) {
 		if !strings.HasPrefix(right, "+") {
 			continue

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -41,11 +40,7 @@ func look(t *testing.T, s *redisstore.Store, asks bool) (texts []string, left bo
 // memory reads a figure of INFO memory.
 func memory(t *testing.T, server *redistest.Server, name string) int {
 	t.Helper()
-	text, err := server.Admin().Info(t.Context(), "memory").Result()
-	must(t, err)
-	_, value, _ := strings.Cut(text, "\n"+name+":")
-	value, _, _ = strings.Cut(value, "\r")
-	n, err := strconv.Atoi(value)
+	n, err := strconv.Atoi(server.Admin().InfoMap(t.Context(), "memory").Item("Memory", name))
 	must(t, err)
 	return n
 }
