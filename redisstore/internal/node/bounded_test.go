@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
@@ -79,12 +78,16 @@ func answering(t *testing.T, answer func(io.Writer)) (address string) {
 			}
 			go func() {
 				defer conn.Close()
-				for commands := bufio.NewReader(conn); ; {
-					name, err := readCommand(commands)
-					if err != nil {
-						return
+				var asked []byte
+				for buffer := make([]byte, 4096); err == nil; {
+					args, rest := simredis.Command(asked)
+					if args == nil {
+						var n int
+						n, err = conn.Read(buffer)
+						asked = append(asked, buffer[:n]...)
+						continue
 					}
-					switch strings.ToLower(name) {
+					switch asked = rest; strings.ToLower(args[0]) {
 					case "hello":
 						_, err = io.WriteString(conn, "-ERR unknown command\r\n")
 					case "evalsha", "eval":
@@ -92,37 +95,11 @@ func answering(t *testing.T, answer func(io.Writer)) (address string) {
 					default:
 						_, err = io.WriteString(conn, "+OK\r\n")
 					}
-					if err != nil {
-						return
-					}
 				}
 			}()
 		}
 	}()
 	return listener.Addr().String()
-}
-
-// readCommand reads a command and returns its name.
-func readCommand(from *bufio.Reader) (name string, err error) {
-	number := func() int {
-		line, e := from.ReadString('\n')
-		if err = errors.Join(err, e); err != nil {
-			return 0
-		}
-		n, e := strconv.Atoi(strings.TrimSpace(line[1:]))
-		err = errors.Join(err, e)
-		return n
-	}
-	for i, n := 0, number(); i < n && err == nil; i++ {
-		text := make([]byte, number()+2)
-		if _, e := io.ReadFull(from, text); e != nil {
-			return "", e
-		}
-		if i == 0 {
-			name = string(text[:len(text)-2])
-		}
-	}
-	return name, err
 }
 
 // TestReplyBound: possible replies pass, in whatever pieces they come, and the content of a
