@@ -119,26 +119,6 @@ func TestRefusalsDropNoLease(t *testing.T) {
 	}
 }
 
-// TestFullQueueAfterTheClockStepsBack: a request that only waits too long for its turn may come again when the wait is short
-// enough, even if the clock is behind the first charge.
-func TestFullQueueAfterTheClockStepsBack(t *testing.T) {
-	k := newKey(t, "leaky_bucket")
-	p, err := k.algorithm.Prepare(algorithms.Limit{Events: 10, Window: time.Millisecond, Burst: 20, Mode: algorithms.ModeQueue, MaxWait: time.Millisecond})
-	must(t, err)
-	now := start.UnixMicro()
-	if d := k.take(p, now, 8); !d.Allowed {
-		t.Fatalf("the first request: %+v", d)
-	}
-	now -= 222
-	d := k.take(p, now, 2)
-	if want := 22 * time.Microsecond; d.Allowed || d.RetryAfter != want {
-		t.Fatalf("a turn in %v: %+v, want a retry after %v", 1022*time.Microsecond, d, want)
-	}
-	if d := k.take(p, now+d.RetryAfter.Microseconds(), 2); !d.Allowed {
-		t.Errorf("after that: %+v", d)
-	}
-}
-
 // TestLogTakesWhatItHolds: the memory of a log depends on its number of charges. It depends
 // neither on the limit, which in mholt/caddy-ratelimit took 4.8 GB, nor on the costs.
 func TestLogTakesWhatItHolds(t *testing.T) {
