@@ -23,7 +23,7 @@ var places = []string{
 	"Pacific/Chatham", "Antarctica/Troll",
 }
 
-// TestCalendar looks at the windows around each change of the clocks, from 1970 to 2037, of some time zones, in "make deep"
+// TestCalendar looks at the windows around each change of the clocks, from 1970 to 2056, of some time zones, in "make deep"
 // of all that come with Go. It checks that every instant of a window has a date in the same day, week, month or year, and
 // that the instant before the window does not.
 func TestCalendar(t *testing.T) {
@@ -35,7 +35,7 @@ func TestCalendar(t *testing.T) {
 	for _, name := range names {
 		location, err := time.LoadLocation(name)
 		must(t, err)
-		for at := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC).In(location); at.Year() < 2038; changes++ {
+		for at := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC).In(location); at.Year() < 2057; changes++ {
 			_, change := at.ZoneBounds()
 			if change.IsZero() {
 				change = at.AddDate(1, 0, 0) // clocks that never change
@@ -50,6 +50,30 @@ func TestCalendar(t *testing.T) {
 	}
 	if t.Logf("%d changes in %d time zones", changes, len(names)); len(names) < 10 || changes < 100 {
 		t.Error("they are too few")
+	}
+}
+
+// TestCalendarWindowsFarBehind: a store whose clock is far behind that of the instance, or far ahead, limits all the same. Its
+// windows are about as long as those of the calendar.
+func TestCalendarWindowsFarBehind(t *testing.T) {
+	today := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	for calendar, length := range map[algorithms.Calendar]time.Duration{algorithms.Day: 24 * time.Hour, algorithms.Week: 7 * 24 * time.Hour, algorithms.Month: 31 * 24 * time.Hour, algorithms.Year: 366 * 24 * time.Hour} {
+		for _, off := range []time.Duration{-24 * time.Hour, -3 * 24 * time.Hour, -100 * 24 * time.Hour, -4000 * 24 * time.Hour, 4000 * 24 * time.Hour} {
+			p, _, _ := algorithms.FixedWindow{}.PrepareAt(algorithms.Limit{Events: 3, Calendar: calendar}, today)
+			now := today.Add(off).UnixMicro()
+			var s algorithms.State
+			var d algorithms.Decision
+			admitted := 0
+			for range 9 {
+				if s, d = (algorithms.FixedWindow{}).Take(s, p, now, 1); d.Allowed {
+					admitted++
+				}
+				now++
+			}
+			if admitted > 4 || d.RetryAfter > length {
+				t.Errorf("%v, %v off: %d of 3 admitted, then a wait of %v", calendar, off, admitted, d.RetryAfter)
+			}
+		}
 	}
 }
 
