@@ -20,11 +20,9 @@ BENCHFLAGS ?=
 # What bench-docs compares: all limiters with many keys, and this one with the most used other one elsewhere.
 COMPARED := 100,000 keys/|our algorithms|/(caddyratelimit|go-redis/)
 
-# How many worlds simulate runs, or for how many minutes. SEED is the one that it tells.
-SEEDS ?= 0
+# For how many minutes simulate runs worlds. SEED is the one that it tells.
 MINUTES ?= 1
 SEED ?=
-LOG ?=
 
 # For which systems lint checks that all compiles, beside its own: one for each build constraint of ours, and for the
 # other size of an int. deep checks more of those of Caddy's download page, where packages of others may lack something.
@@ -106,8 +104,8 @@ platforms: ## Compile for other systems and sizes of an int
 	go run ./internal/testing/platforms $(PLATFORMS)
 
 .PHONY: simulate
-simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one with SEED; LOG=file gets all seeds
-	LOG=$(abspath $(LOG)) SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) scripts/simulate.sh
+simulate: ## Run whole fleets with fresh seeds: MINUTES=60, or one with SEED
+	MINUTES=$(MINUTES) SEED=$(SEED) scripts/simulate.sh
 
 .PHONY: race
 race: redis promtool python3 ## Run all tests, the deep ones too, with the race detector

@@ -11,9 +11,6 @@ cores=$(nproc)
 if [[ -n ${SEED:-} ]]; then
   cores=1
 fi
-if [[ ${SEEDS:-0} != 0 ]]; then
-  export SEEDS=$(((SEEDS + cores - 1) / cores))
-fi
 
 cd internal/testing/world
 processes=()
