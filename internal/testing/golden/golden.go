@@ -28,8 +28,7 @@ type Case struct {
 // Updating reports whether tests write what they get instead of comparing it.
 func Updating() bool { return os.Getenv("UPDATE_GOLDEN") != "" }
 
-// Cases reads all cases of the archives that match a pattern of [filepath.Glob]. There must be one at least, and
-// no two may have the same name.
+// Cases reads all cases of the archives that match a pattern of [filepath.Glob]. There must be one at least.
 func Cases(t testing.TB, pattern string) []Case {
 	t.Helper()
 	all, err := cases(pattern)
@@ -46,17 +45,12 @@ func cases(pattern string) (all []Case, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]string)
 	for _, path := range paths {
 		archive, err := load(path)
 		if err != nil {
 			return nil, err
 		}
 		for _, file := range archive.Files {
-			if other, twice := found[file.Name]; twice {
-				return nil, fmt.Errorf("%s: the case %s is in %s too", path, file.Name, other)
-			}
-			found[file.Name] = path
 			all = append(all, Case{path, file.Name, string(file.Data)})
 		}
 	}

@@ -23,10 +23,7 @@ func TestOldConnectionsAreGivenUp(t *testing.T) {
 		for i := range 10 {
 			p.Events = append(p.Events, Event{At: 3*time.Second + time.Duration(i)*time.Second, Kind: Take, Key: i % maxKeys, Cost: 1})
 		}
-		h := Run(t, p)
-		for _, violation := range Check(h) {
-			t.Errorf("lend %v: %s", lend, violation)
-		}
+		h := holds(t, p)
 		for _, a := range h.Answers {
 			if a.Began > 3*time.Second && a.Failure != "" {
 				t.Errorf("lend %v: client %d fails at %v: %s", lend, a.Event, a.Ended, a.Err)
@@ -49,10 +46,7 @@ func TestOperatorsAreToldTheKind(t *testing.T) {
 			{At: time.Second + 3*time.Millisecond, Kind: Reset},
 		},
 	}
-	h := Run(t, p)
-	for _, violation := range Check(h) {
-		t.Error(violation)
-	}
+	h := holds(t, p)
 	for _, d := range h.Deeds {
 		if d.Failure == "" {
 			t.Errorf("%s does not fail", d.Kind)
@@ -74,9 +68,7 @@ func TestFoundNetworksThatAReplicaLacks(t *testing.T) {
 				{At: 10 * time.Second, Kind: Lie, For: time.Millisecond, Surely: true},
 			},
 		}
-		for _, violation := range Check(Run(t, p)) {
-			t.Errorf("lend %v: %s", lend, violation)
-		}
+		holds(t, p)
 	}
 }
 
@@ -114,9 +106,7 @@ func TestFoundCostsOfNothing(t *testing.T) {
 				{At: 2100002 * time.Microsecond, Kind: Take},
 			},
 		}
-		for _, violation := range Check(Run(t, p)) {
-			t.Errorf("%s: %s", what, violation)
-		}
+		holds(t, p)
 	}
 }
 

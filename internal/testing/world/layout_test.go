@@ -17,10 +17,7 @@ func TestTwoKeysOfASlotOnItsWay(t *testing.T) {
 	for i := range 8 {
 		p.Events = append(p.Events, Event{At: 250*time.Millisecond + time.Duration(i), Kind: Take, Zone: i % 2, Cost: 1})
 	}
-	h := Run(t, p)
-	for _, violation := range Check(h) {
-		t.Error(violation)
-	}
+	h := holds(t, p)
 	replies := make(map[string]int)
 	for _, c := range h.Commands {
 		word, _, _ := strings.Cut(string(c.Reply), " ")

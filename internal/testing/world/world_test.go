@@ -14,11 +14,13 @@ func TestMain(m *testing.M) {
 }
 
 // holds runs a plan, and demands that all promises hold.
-func holds(t *testing.T, p *Plan) {
+func holds(t *testing.T, p *Plan) *History {
 	t.Helper()
-	for _, violation := range Check(Run(t, p)) {
+	h := Run(t, p)
+	for _, violation := range Check(h) {
 		t.Error(violation)
 	}
+	return h
 }
 
 // TestWorlds runs worlds, in "make deep" with seeds that nobody has seen.
