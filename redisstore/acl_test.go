@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -15,23 +16,11 @@ import (
 
 // sentinelACL and clusterACL read from docs/redis.md which further rights users need.
 func sentinelACL(t *testing.T) []string {
-	return documented(t, "\nuser finder on >password ")
+	return redistest.Documented(t, "../docs/redis.md", "\nuser finder on >password ")
 }
 
 func clusterACL(t *testing.T) []string {
-	return documented(t, "`limiter` needs three more rights:\n\n```\n")
-}
-
-func documented(t *testing.T, after string) []string {
-	t.Helper()
-	text, err := os.ReadFile("../docs/redis.md")
-	must(t, err)
-	_, rules, ok := strings.Cut(string(text), after)
-	if !ok {
-		t.Fatalf("docs/redis.md has no line %q", after)
-	}
-	rules, _, _ = strings.Cut(rules, "\n")
-	return strings.Fields(rules)
+	return redistest.Documented(t, "../docs/redis.md", "`limiter` needs three more rights:\n\n```\n")
 }
 
 // TestDocumentedKey: docs/redis.md says under which key a client's counter is.

@@ -48,7 +48,6 @@ func TestGoEqualsLua(t *testing.T) {
 
 // pair is the same store twice: one in Go, and one in Lua if there is a server.
 type pair struct {
-	t      *testing.T
 	memory *memorystore.Store
 	redis  *redisstore.Store
 
@@ -59,22 +58,16 @@ type pair struct {
 }
 
 func newPair(t *testing.T, server *redistest.Server) *pair {
-	p := &pair{t: t, redisServer: server, setNow: func(int64) {}}
+	p := &pair{redisServer: server, setNow: func(int64) {}}
 	if server != nil {
 		p.redis, p.setNow = openWithClock(t, server)
 		p.redis.SetToday(p.today.Load)
 	}
-	p.openMemory()
-	return p
-}
-
-func (p *pair) openMemory() {
 	var err error
 	p.memory, err = memorystore.New(memorystore.Options{Now: p.now.Load})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { _ = p.memory.Close() })
+	must(t, err)
+	t.Cleanup(func() { _ = p.memory.Close() })
+	return p
 }
 
 // set sets all clocks. The skew is the difference between this process's idea of the date and

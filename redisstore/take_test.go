@@ -21,11 +21,7 @@ import (
 // workersEnd is after the goroutines of a node have ended that make calls.
 const workersEnd = 2 * time.Second
 
-// fakeFar returns a store whose Redis is a function. It must be made in the bubble of a test.
-func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
-	return fakeStore(&Options{Timeout: timeout, DenyCache: time.Second}, trip, send)
-}
-
+// fakeStore returns a store whose Redis is a function. It must be made in the bubble of a test.
 func fakeStore(o *Options, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
 	s := &Store{operators: operators{timeout: o.Timeout, keys: "rl"}, logger: zap.NewNop}
 	slots := 1
@@ -48,7 +44,7 @@ func TestRefusedJustNow(t *testing.T) {
 	other := storetest.Rule(t, "other", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
 	synctest.Test(t, func(t *testing.T) {
 		late, allow := false, false
-		s := fakeFar(timeout, trip, func(ctx context.Context, requests []*node.Request) error {
+		s := fakeStore(&Options{Timeout: timeout, DenyCache: time.Second}, trip, func(ctx context.Context, requests []*node.Request) error {
 			if late {
 				<-ctx.Done()
 				return ctx.Err()

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"testing"
@@ -151,31 +152,17 @@ func limitOf(o Options) *limit {
 // The wall clock is that of the events.
 func play(l *limit, now int64, workers int, seconds float64) int64 {
 	const work = 20e6
-	var free []int64 // when each worker is free
-	for range workers {
-		free = append(free, now)
-	}
+	free := slices.Repeat([]int64{now}, workers) // when each worker is free
 	type job struct{ began, ends int64 }
 	var running []job
 	for end := now + int64(seconds*1e9); now < end; {
 		for len(running) < l.n {
-			i := 0
-			for j := range free {
-				if free[j] < free[i] {
-					i = j
-				}
-			}
+			i := slices.Index(free, slices.Min(free))
 			free[i] = max(free[i], now) + work
 			running = append(running, job{now, free[i]})
 		}
-		first := 0
-		for i := range running {
-			if running[i].ends < running[first].ends {
-				first = i
-			}
-		}
-		j := running[first]
-		running = append(running[:first], running[first+1:]...)
+		j := slices.MinFunc(running, func(a, b job) int { return cmp.Compare(a.ends, b.ends) })
+		running = slices.Delete(running, slices.Index(running, j), slices.Index(running, j)+1)
 		now = max(now, j.ends)
 		l.step(now, len(running)+1, 10)
 		l.done(now, now-j.began, Useful)

@@ -3,6 +3,7 @@ package gate
 import (
 	"math"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -74,12 +75,8 @@ func (b *bench) done(r *request, a Answer) {
 }
 
 func drop(all []*request, r *request) []*request {
-	for i, other := range all {
-		if other == r {
-			return append(all[:i:i], all[i+1:]...)
-		}
-	}
-	panic("the request is not there")
+	i := slices.Index(all, r)
+	return slices.Delete(slices.Clone(all), i, i+1)
 }
 
 // check checks what must hold after each event.
