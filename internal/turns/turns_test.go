@@ -190,8 +190,7 @@ func TestCostsComeBack(t *testing.T) {
 			var waiting []*Waiter
 			for i := range 300 {
 				cost := 1 + w.random.Int64N(4)
-				d := w.take(cost)
-				one := q.Join(w.turn(cost, &d))
+				one := w.join(q, cost)
 				if i < 20 {
 					want += cost * width.Microseconds()
 				} else {
@@ -220,8 +219,7 @@ func TestManyLeave(t *testing.T) {
 		w.take(1)
 		var waiting []*Waiter
 		for range all {
-			d := w.take(1)
-			waiting = append(waiting, q.Join(w.turn(1, &d)))
+			waiting = append(waiting, w.join(q, 1))
 		}
 		w.random.Shuffle(all, func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
 		for _, one := range waiting {
@@ -241,21 +239,17 @@ func TestSpareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
 		here, there := New(clock.System{}, neverClosed), New(clock.System{}, neverClosed)
-		join := func(q *Queues) *Waiter {
-			d := w.take(1)
-			return q.Join(w.turn(1, &d))
-		}
 		w.take(1)
 		began := time.Now().UnixMicro()
-		one, two := join(here), join(here)
-		behind := join(there)
+		one, two := w.join(here, 1), w.join(here, 1)
+		behind := w.join(there, 1)
 		here.Leave(one)
 		here.Leave(two)
 		synctest.Wait()
 		if _, spare := here.size(); spare != 2 {
 			t.Fatalf("%d turns are spare, want 2", spare)
 		}
-		next := join(here) // the queue's fourth turn comes back
+		next := w.join(here, 1) // the queue's fourth turn comes back
 		synctest.Wait()
 		_, spare := here.size()
 		if got := time.Duration(w.end()-began) * time.Microsecond; got != 4*width || spare != 1 {

@@ -60,6 +60,12 @@ func (w *world) turn(cost int64, d *algorithms.Decision) *Turn {
 	}
 }
 
+// join has a request of a cost wait.
+func (w *world) join(q *Queues, cost int64) *Waiter {
+	d := w.take(cost)
+	return q.Join(w.turn(cost, &d))
+}
+
 func (w *world) sleep(most time.Duration) {
 	time.Sleep(time.Duration(w.random.Int64N(most.Microseconds())) * time.Microsecond)
 	synctest.Wait()

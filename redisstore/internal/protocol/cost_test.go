@@ -149,16 +149,19 @@ func (c *cost) slots(n int) {
 
 // arguments returns those of a call after the key.
 func arguments(rule *store.Rule, kind Kind, leaseID string) []any {
-	_, b := ask(rule, kind, leaseID)
+	_, b := ask(op(rule, kind, leaseID))
 	return slices.Clone(b.Call(new(Script))[4:])
 }
 
-// ask returns a call of one operation.
-func ask(rule *store.Rule, kind Kind, leaseID string) (*Request, *Batch) {
-	op := Op{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, LeaseID: leaseID}
-	r, b := &Request{Ops: []Op{op}}, NewBatch()
+func op(rule *store.Rule, kind Kind, leaseID string) Op {
+	return Op{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: rule.Zone(), Cost: 1, Kind: kind, LeaseID: leaseID}
+}
+
+// ask returns a call of one group.
+func ask(ops ...Op) (*Request, *Batch) {
+	r, b := &Request{Ops: ops}, NewBatch()
 	r.EndGroup()
-	r.Expect(1)
+	r.Expect(len(ops))
 	b.Add(r)
 	return r, b
 }
@@ -188,7 +191,7 @@ func (c *cost) measure(s *subject) {
 	}
 	must(c, c.admin.ConfigResetStat(ctx).Err())
 	for _, reply := range run(s.fill, s.fill+calls)[1:] {
-		r, b := ask(s.rule, s.kind, "")
+		r, b := ask(op(s.rule, s.kind, ""))
 		b.Call(new(Script))
 		text, _ := reply.(*redis.Cmd).Text()
 		if err := b.Read(text); err != nil || r.Decisions[0].Allowed != s.allowed {

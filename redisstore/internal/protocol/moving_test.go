@@ -38,11 +38,7 @@ func TestNoKeyBecomesEmpty(t *testing.T) {
 	call := func(op Op) {
 		t.Helper()
 		op.Prepared = op.Rule.At(0)
-		b := NewBatch()
-		r := &Request{Ops: []Op{op}}
-		r.EndGroup()
-		r.Expect(1)
-		b.Add(r)
+		_, b := ask(op)
 		must(t, node.Do(ctx, b.CallText(script)...).Err())
 	}
 	refund := func(key string, n int64) []string {
@@ -163,9 +159,6 @@ func everyForm(t *testing.T, script *Script) map[string][]any {
 		return storetest.Rule(t, algorithm, algorithm, storetest.Limit(algorithm, 5, time.Hour))
 	}
 	bucket, window, log, slots := rule("token_bucket"), rule("fixed_window"), rule("sliding_window_log"), rule("concurrency")
-	op := func(rule *store.Rule, kind Kind, leaseID string) Op {
-		return Op{Rule: rule, Prepared: rule.At(0), Key: rule.Zone(), Cost: 1, Kind: kind, LeaseID: leaseID}
-	}
 	charge := func(rule *store.Rule) Op { return op(rule, Decide, storetest.LeaseID(rule)) }
 	late := EncodeAdjustment(&store.Adjustment{At: storetest.Start, Delta: 1})
 	ruled := charge(bucket)
@@ -184,12 +177,7 @@ func everyForm(t *testing.T, script *Script) map[string][]any {
 		"a log beside key rules":     {ruled, charge(log)},
 		"a slot beside a counter":    {charge(slots), charge(bucket)},
 	} {
-		r := new(Request)
-		r.Ops = ops
-		r.EndGroup()
-		r.Expect(len(ops))
-		b := NewBatch()
-		b.Add(r)
+		_, b := ask(ops...)
 		calls[name] = b.Call(script)
 	}
 	return calls
