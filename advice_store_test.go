@@ -43,6 +43,13 @@ func storeAdvice(t *testing.T) map[string]advised {
 	far, slow := faultproxy.Start(t, fast.Addr()), faultproxy.Start(t, fast.Addr())
 	far.Delay(300 * time.Millisecond)
 	slow.Delay(300 * time.Millisecond)
+	otherTime := faultproxy.Start(t, fast.Addr())
+	otherTime.Rewrite(func(command string, reply []byte) []byte {
+		if command != "time" {
+			return reply
+		}
+		return fmt.Appendf(nil, "*2\r\n$10\r\n%d\r\n$1\r\n0\r\n", time.Now().Add(-time.Hour).Unix())
+	})
 	crowded := start()
 	for _, name := range []string{"other", "third"} { // two other instances, which stay
 		crowded.Admin().ZAdd(t.Context(), "rl:instances", redis.Z{Score: 9e14, Member: name})
@@ -106,6 +113,10 @@ func storeAdvice(t *testing.T) map[string]advised {
 			site:  strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix slow"), "3/1h", "40/1h", 1),
 			fixed: strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix quick"), "3/1h", "40/1h", 1), mend: func() { slow.Delay(0) },
 			advice: "doctor/round_trip doctor/waits", before: shares{200: 20}, after: shares{200: 20}, // which wait less
+		},
+		"a Redis whose clock is an hour behind": {
+			site: inRedis(otherTime.Addr(), patience+"key_prefix behind"), fixed: inRedis(fast.Addr(), patience+"key_prefix right"),
+			advice: "doctor/clock", before: held, after: held, // Redis counts by its own clock
 		},
 		"TLS that is forgotten": func() advised {
 			s := start(redistest.WithTLS(false))

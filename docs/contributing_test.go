@@ -27,7 +27,7 @@ func TestPlacesOfChanges(t *testing.T) {
 	}
 }
 
-// TestNamesOfTests: each test that a page names is there.
+// TestNamesOfTests: each test that a page names is there, and each that tries advice elsewhere.
 func TestNamesOfTests(t *testing.T) {
 	found := make(map[string]bool)
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -44,7 +44,7 @@ func TestNamesOfTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := 0
-	for _, page := range append(docPages(t), "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "internal/testing/TRACK-RECORD.md") {
+	for _, page := range append(docPages(t), "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "internal/testing/TRACK-RECORD.md", "advice_test.go") {
 		for _, test := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(read(t, page), -1) {
 			named++
 			if !found[test] {

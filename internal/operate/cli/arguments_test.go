@@ -53,15 +53,19 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// TestExitCodesOfDoctor: the exit code is 0, 3 for a warning if that is wanted, and 1 if there is no Caddy to check, of which
-// doctor does not say that nothing is wrong.
+// TestExitCodesOfDoctor: the exit code is 0, 2 if something fails, 3 for a warning if that is wanted, and 1 if there is no Caddy
+// to check, of which doctor does not say that nothing is wrong.
 func TestExitCodesOfDoctor(t *testing.T) {
 	dir := startSite(t)
 	asks(t, dir, "ann", "/", 100) // all have the same key
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
-	defer other.Close()
+	answering := func(text string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+		t.Cleanup(s.Close)
+		return s.Listener.Addr().String()
+	}
 	for args, want := range map[string]int64{
-		"": 0, "--strict": 3, "--strict --address unix/" + dir + "/nobody": 1, "--address " + other.Listener.Addr().String(): 1,
+		"": 0, "--strict": 3, "--strict --address unix/" + dir + "/nobody": 1, "--address " + answering("{}"): 1,
+		"--address " + answering(`{"level": "fail"}`): 2,
 	} {
 		words := append([]string{"doctor", "--address", "unix/" + dir + "/admin"}, strings.Fields(args)...)
 		var output bytes.Buffer
