@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -39,27 +37,6 @@ func askFleet(t *testing.T, s *harness.Server, path string) (answer told) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return answer
-}
-
-// commands returns how many commands a Redis has carried out, but for those of tests.
-func commands(t *testing.T, server *redistest.Server) (n int) {
-	t.Helper()
-	info, err := server.Admin().InfoMap(t.Context(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, stats := range info["Commandstats"] {
-		if name == "cmdstat_info" {
-			continue
-		}
-		count, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
-		of, err := strconv.Atoi(count)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += of
-	}
-	return n
 }
 
 // TestFleetInOneView: three instances whose admin endpoints cannot reach one another share a Redis. Each answers for all of
@@ -160,27 +137,5 @@ func TestFleetInOneView(t *testing.T) {
 	})
 	if output := run(a, "zones", "--fleet"); !regexp.MustCompile(`shared .* 10 +\d+\s`).MatchString(output) || !strings.Contains(output, "has been silent for ") && !strings.Contains(output, "has left") {
 		t.Errorf("what they have counted is lost:\n%s", output)
-	}
-}
-
-// TestNobodyLooks: while nobody looks, a Redis gets no command but those of heartbeats. While somebody does, each instance
-// makes no more of them, and asks for what doctor has to know.
-func TestNobodyLooks(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	pair := harness.StartPair(t, harness.Caddyfile("", "rate_limit {\nzone z {\nevents 10\nwindow 1h\n}\n"+harness.Redis(server.Addr())+"\n}\nrespond ok"))
-	beats := func() int { return harness.Calls(t, server, "zadd") }
-	patient.Until(t, "both instances", func() bool { return server.Admin().ZCard(t.Context(), "rl:instances").Val() == 2 && beats() >= 4 })
-	patient.Until(t, "the connections to be made", func() bool {
-		before, from, reads := commands(t, server), beats(), harness.Calls(t, server, "setrange")
-		patient.Until(t, "four heartbeats", func() bool { return beats() >= from+4 })
-		sum := commands(t, server) - before
-		return harness.Calls(t, server, "setrange") == reads && sum <= 8*5+5 // a fifth one may have begun
-	})
-	pair[0].Admin("GET", "/rate_limit/zones?fleet=1", "", "")
-	scripts, began := harness.Calls(t, server, "eval"), time.Now()
-	patient.Until(t, "some scripts", func() bool { return harness.Calls(t, server, "eval") > scripts+8 })
-	if n, most := harness.Calls(t, server, "eval")-scripts, 2*(int(time.Since(began).Seconds())/5*2+4); n > most {
-		t.Errorf("%d scripts within %v, want at most %d", n, time.Since(began), most)
 	}
 }

@@ -3,19 +3,9 @@ package harness
 import (
 	"net/http"
 	"strings"
-	"testing"
-
-	redisclient "github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
-
-// StartPair runs two instances with the same config.
-func StartPair(t *testing.T, config string, variables ...string) []*Server {
-	t.Helper()
-	return []*Server{StartCaddy(t, config, variables...), StartCaddy(t, config, variables...)}
-}
 
 // Limited is a route of a Caddyfile: requests to the zone's path meet the zone. Requests to the
 // same path below /peek are only told how much of the limit is left.
@@ -57,23 +47,4 @@ func (s *Server) Waiting() int {
 func (s *Server) AwaitWaiting(want int) {
 	s.T.Helper()
 	patient.Until(s.T, "requests to wait, or to leave", func() bool { return s.Waiting() == want })
-}
-
-// Calls returns how often Redis has carried out a command.
-func Calls(t *testing.T, r *redistest.Server, command string) int {
-	t.Helper()
-	info, err := r.Admin().InfoMap(t.Context(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for field := range strings.SplitSeq(info["Commandstats"]["cmdstat_"+command], ",") {
-		if calls, ok := strings.CutPrefix(field, "calls="); ok {
-			n, err := redisclient.NewCmdResult(calls, nil).Int()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-	}
-	return 0
 }
