@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,7 @@ import (
 func TestRecipesByHand(t *testing.T) {
 	t.Parallel()
 	found, functions := recipes(t)
-	b := harness.StartBackend(t, verifying(harness.AnswerAsAsked))
+	b := harness.StartBackend(t, verifying)
 	s := harness.StartSites(t, harness.Binary(t), len(found), harness.Caddyfile("log {\nlevel WARN\n}", "respond ok"))
 	served := make(object)
 	for i, recipe := range found {
@@ -50,6 +51,20 @@ func TestRecipesByHand(t *testing.T) {
 	for i, address := range append([]string{s.Address}, s.More...) {
 		byHand(t, s, b, found[i], address, functions)
 	}
+}
+
+// verifying is an upstream, and the service that forward_auth asks about a token. It knows the tokens of two clients.
+func verifying(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/verify" {
+		harness.AnswerAsAsked(b, w, r)
+		return
+	}
+	subject := map[string]string{"Bearer a.b.c": "alice", "Bearer d.e.f": "bob"}[r.Header.Get("Authorization")]
+	if subject == "" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("X-Token-Subject", subject)
 }
 
 type object = map[string]any
@@ -107,7 +122,7 @@ func byHand(t *testing.T, s *harness.Server, b *harness.Backend, recipe recipe, 
 		}
 	}
 	cmd := exec.Command("sh", "-c", script)
-	cmd.Env = append(tokens(), "PATH="+os.Getenv("PATH"), "GATE="+recipe.Heading)
+	cmd.Env = []string{"ALICE=a.b.c", "BOB=d.e.f", "FORGED=a.b.f", "PATH=" + os.Getenv("PATH"), "GATE=" + recipe.Heading}
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	refusedBefore := refused(s)
