@@ -132,52 +132,6 @@ func TestReloads(t *testing.T) {
 	}
 }
 
-// TestZoneForgottenWhenUnused: in memory, a zone that no config names any more begins from zero.
-func TestZoneForgottenWhenUnused(t *testing.T) {
-	config := harness.Caddyfile("", harness.Limited("zone", "rate 2/1h", harness.Memory, "respond ok"))
-	s, client := harness.One(t, config), harness.NewClient(t, "")
-	for range 2 {
-		if n := s.Admitted(client, 3, "/zone"); n != 2 {
-			t.Errorf("%d passed, want 2", n)
-		}
-		s.MustLoad(harness.Caddyfile("", "respond ok"))
-		s.MustLoad(config)
-	}
-}
-
-// TestExceeded: a dry run refuses nothing, counts, and shows later handlers the zones that would have refused.
-func TestExceeded(t *testing.T) {
-	show := "{http.rate_limit.exceeded.soft} {http.rate_limit.exceeded.hard} {http.rate_limit.exceeded.name}"
-	s := harness.One(t, harness.Caddyfile("", `
-		route {
-			rate_limit {
-				zone soft {
-					rate 1/1h
-					enforce 0
-				}
-			}
-			rate_limit {
-				zone hard {
-					rate 2/1h
-				}
-			}
-			respond "passed `+show+`"
-		}
-		handle_errors {
-			respond "error `+show+`"
-		}`))
-	client := harness.NewClient(t, "")
-	for _, want := range []string{"passed false false ", "passed true false soft", "error true true hard"} {
-		if a := s.Get(client, "/"); a.Body != want {
-			t.Errorf("%d: %q, want %q", a.Status, a.Body, want)
-		}
-	}
-	var zones []struct{ Totals map[string]int }
-	if s.Ask("/rate_limit/zones?zone=soft", &zones); len(zones) != 1 || zones[0].Totals["dry_run"] != 2 {
-		t.Errorf("%+v", zones)
-	}
-}
-
 // TestOperators: an operator looks at two instances that share a Redis, finds out why a client is refused, changes what it
 // may do, and plans another limit. Each command says its main fact, and its changes hold at the other instance.
 func TestOperators(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
@@ -15,43 +14,21 @@ import (
 // asked is what a client asks of the stand-in for a language model. The model answers with as many
 // tokens as Say.
 type asked struct {
-	MaxTokens int64          `json:"max_tokens,omitempty"`
-	Stream    bool           `json:"stream"`
-	Options   map[string]any `json:"stream_options,omitempty"`
-
-	Prompt int64  `json:"prompt"`
-	Cached int64  `json:"cached"`
-	Say    int64  `json:"say"`
-	Gate   string `json:"gate,omitempty"` // the answer waits in the middle until it opens
-	Fail   int    `json:"fail,omitempty"` // the status of an error
+	MaxTokens int64  `json:"max_tokens,omitempty"`
+	Stream    bool   `json:"stream"`
+	Prompt    int64  `json:"prompt"`
+	Say       int64  `json:"say"`
+	Gate      string `json:"gate,omitempty"` // the answer waits in the middle until it opens
 }
 
-// withUsage asks for the usage in a stream, as clients of OpenAI do.
-var withUsage = map[string]any{"include_usage": true}
-
-// modelServer is a server of language models that speaks as OpenAI's does. The sum is of all tokens that
-// it has said it used.
-type modelServer struct {
-	*harness.Backend
-	Used atomic.Int64
-}
-
-// Answer is the handler of its requests.
-func (m *modelServer) Answer(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+// answerAsModel is the handler of a server of language models that speaks as OpenAI's does.
+func answerAsModel(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	var q asked
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	if q.Fail != 0 {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(q.Fail)
-		_, _ = io.WriteString(w, `{"error":{"message":"the model is overloaded","type":"server_error"}}`)
-		return
-	}
-	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
-		q.Prompt, q.Say, q.Prompt+q.Say, q.Cached)
-	m.Used.Add(q.Prompt + q.Say)
+	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, q.Prompt, q.Say, q.Prompt+q.Say)
 	if !q.Stream {
 		w.Header().Set("Content-Type", "application/json")
 		var to io.Writer = w
@@ -80,9 +57,7 @@ func (m *modelServer) Answer(b *harness.Backend, w http.ResponseWriter, r *http.
 			}
 		}
 	}
-	if q.Options["include_usage"] == true {
-		say(`{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[],%s}`, usage)
-	}
+	say(`{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[],%s}`, usage)
 	say("[DONE]")
 }
 

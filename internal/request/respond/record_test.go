@@ -76,17 +76,17 @@ func TestDryRunsAmongHandlers(t *testing.T) {
 	ctx := caddytest.Config(t)
 	dry := caddytest.LoadInto(t, ctx, `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "enforce": 0}}}`)
 	enforced := caddytest.LoadInto(t, ctx, `{"rate_limits": {"enforced": {"max_events": 3, "window": "1h"}}}`)
-	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.remaining} {http.vars.rate_limit} <{http.rate_limit.exceeded.name}>"
+	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.remaining} {http.vars.rate_limit} <{http.rate_limit.exceeded.name}> {http.rate_limit.exceeded.dry}"
 	for i, c := range []struct {
 		first, second   caddytest.Handler
 		want, rateLimit string
 	}{
-		{dry, nil, "true dry 0 allowed <>", ""},
-		{dry, nil, "true dry 0 dry_run <dry>", ""},
-		{dry, enforced, "true enforced 2 allowed <dry>", `"enforced";r=2;t=3600`},
-		{enforced, dry, "true enforced 1 allowed <dry>", `"enforced";r=1;t=3600`},
-		{enforced, nil, "true enforced 0 allowed <>", `"enforced";r=0;t=3600`},
-		{dry, enforced, "false enforced 0 limited <enforced>", `"enforced";r=0;t=3600`},
+		{dry, nil, "true dry 0 allowed <> false", ""},
+		{dry, nil, "true dry 0 dry_run <dry> true", ""},
+		{dry, enforced, "true enforced 2 allowed <dry> true", `"enforced";r=2;t=3600`},
+		{enforced, dry, "true enforced 1 allowed <dry> true", `"enforced";r=1;t=3600`},
+		{enforced, nil, "true enforced 0 allowed <> false", `"enforced";r=0;t=3600`},
+		{dry, enforced, "false enforced 0 limited <enforced> true", `"enforced";r=0;t=3600`},
 	} {
 		w := httptest.NewRecorder()
 		r := caddytest.Request(w, "203.0.113.7:1")
