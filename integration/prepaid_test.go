@@ -84,8 +84,8 @@ func (p *prepaid) send(header ...string) int {
 
 // came returns how many requests have come to the upstream.
 func (p *prepaid) came() (n int64) {
-	for _, v := range p.upstream.Came() {
-		if v.ID == p.zone {
+	for _, zone := range p.upstream.Came() {
+		if zone == p.zone {
 			n++
 		}
 	}
@@ -120,11 +120,8 @@ func (p *prepaid) spares() {
 		if status := p.send(); status != http.StatusOK {
 			p.Fatalf("status %d", status)
 		}
-		metrics, err := p.fleet[0].Admin("GET", "/metrics", "", "")
-		if err != nil {
-			p.Fatal(err)
-		}
-		for name := range harness.Nonzero(p.T, metrics) {
+		_, samples := p.fleet[0].Scrape()
+		for name := range samples {
 			if strings.HasPrefix(name, "store_lent_decisions_total") {
 				return true
 			}

@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -14,30 +13,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
-
-// told is what an instance says of the fleet.
-type told struct {
-	Instances []instance
-	Notes     []string
-}
-
-type instance struct {
-	Name, State string
-	Age         float64
-}
-
-// askFleet asks an instance about the fleet.
-func askFleet(t *testing.T, s *harness.Server, path string) (answer told) {
-	t.Helper()
-	text, err := s.Admin("GET", "/rate_limit/"+path, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return answer
-}
 
 // TestFleetInOneView: three instances whose admin endpoints cannot reach one another share a Redis. Each answers for all of
 // them, with the sums that the clients have counted, and tells which one was killed, hangs, or has another config.
@@ -128,7 +103,11 @@ func TestFleetInOneView(t *testing.T) {
 	defer func() { _ = c.Process.Thaw() }()
 	patient.Until(t, "both to be told", func() bool {
 		silent := 0
-		for _, i := range askFleet(t, a, "zones?fleet=1").Instances {
+		var told struct {
+			Instances []struct{ Name, State string }
+		}
+		a.Ask("/rate_limit/zones?fleet=1", &told)
+		for _, i := range told.Instances {
 			if (i.State == "silent" || i.State == "left") && (strings.HasSuffix(i.Name, killed) || strings.HasSuffix(i.Name, hangs)) {
 				silent++
 			}

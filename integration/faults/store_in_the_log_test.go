@@ -6,7 +6,6 @@ package faults_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -94,16 +93,8 @@ func decidesAll(s *harness.Server) {
 // silentByAPI returns which servers are silent, as the admin API tells it.
 func silentByAPI(s *harness.Server) (api []string) {
 	s.T.Helper()
-	text, err := s.Admin("GET", "/rate_limit/stores", "", "")
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	var stores []struct {
-		Silent []struct{ Address, Error string }
-	}
-	if err := json.Unmarshal([]byte(text), &stores); err != nil {
-		s.T.Fatal(err)
-	}
+	var stores []struct{ Silent []struct{ Address string } }
+	s.Ask("/rate_limit/stores", &stores)
 	for _, one := range stores[0].Silent {
 		api = append(api, one.Address)
 	}
@@ -131,12 +122,9 @@ func silent(s *harness.Server) string {
 			doctor = append(doctor, strings.Fields(f.Found)[0])
 		}
 	}
-	text, err := s.Admin("GET", "/metrics", "", "")
-	if err != nil {
-		s.T.Fatal(err)
-	}
 	metric := 0.0
-	for name, value := range harness.Nonzero(s.T, text) {
+	_, samples := s.Scrape()
+	for name, value := range samples {
 		if strings.HasPrefix(name, "store_silent_servers{") {
 			metric = value
 		}

@@ -96,10 +96,7 @@ func startBusyTarget(t *testing.T, timeout time.Duration) *busyTarget {
 			}`, zone, busyZones[zone], f.redis.Addr(), timeout, upstream.Listener.Addr())
 	}
 	var versions []harness.Version
-	f.Server, versions = harness.StartEveryVersion(t, "servers {\nprotocols h1 h2 h2c h3\n}\nmetrics", `
-		handle /metrics {
-			metrics
-		}`+site.String())
+	f.Server, versions = harness.StartEveryVersion(t, "servers {\nprotocols h1 h2 h2c h3\n}", site.String())
 	f.secure, f.trust = secureAddress(versions)
 	// Redis is healthy: it runs when it has something to do, if the system lets a test ask for that.
 	_ = exec.Command("renice", "-n", "-10", "-p", strconv.Itoa(f.redis.Pid())).Run()
@@ -144,9 +141,10 @@ func (f *busyTarget) use(t *testing.T, zone string, keys []string) {
 }
 
 // errors returns how many requests met an error of the store, by its kind.
-func (f *busyTarget) errors(t *testing.T) map[string]int {
+func (f *busyTarget) errors() map[string]int {
 	kinds := make(map[string]int)
-	for name, n := range harness.Nonzero(t, f.Scrape(harness.NewClient(t, ""))) {
+	_, samples := f.Scrape()
+	for name, n := range samples {
 		if strings.HasPrefix(name, "store_errors_total{") {
 			kinds[name[strings.Index(name, `kind="`)+6:strings.Index(name, `",store`)]] += int(n)
 		}

@@ -3,17 +3,13 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/dunglas/httpsfv"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
@@ -108,49 +104,4 @@ func (s *Server) Admitted(client *http.Client, n int, path string, header ...str
 		}
 	}
 	return admitted
-}
-
-// Quota is the item of the RateLimit field.
-type Quota struct {
-	Zone      string
-	Remaining int64
-	Next      int64 // seconds; 0: it has no t
-}
-
-// RateLimit reads the first item of the RateLimit field, which may be absent.
-func RateLimit(header http.Header) (q Quota, ok bool, err error) {
-	lines := header.Values("RateLimit")
-	if len(lines) == 0 {
-		return q, false, nil
-	}
-	list, err := httpsfv.UnmarshalList(lines)
-	if err != nil {
-		return q, false, fmt.Errorf("RateLimit %q: %w", lines, err)
-	}
-	if len(list) == 0 {
-		return q, false, fmt.Errorf("RateLimit %q: no items", lines)
-	}
-	item, isItem := list[0].(httpsfv.Item)
-	if !isItem {
-		return q, false, fmt.Errorf("RateLimit %q: no item", lines)
-	}
-	zone, isText := item.Value.(string)
-	remaining, _ := item.Params.Get("r")
-	r, isNumber := remaining.(int64)
-	if !isText || !isNumber {
-		return q, false, fmt.Errorf("RateLimit %q: want a string with an integer r", lines)
-	}
-	after, _ := item.Params.Get("t")
-	next, _ := after.(int64)
-	return Quota{zone, r, next}, true, nil
-}
-
-// RetryAfter reads the header, in seconds.
-func RetryAfter(t *testing.T, a Answer) time.Duration {
-	t.Helper()
-	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
-	if err != nil {
-		t.Errorf("Retry-After: %v", err)
-	}
-	return time.Duration(seconds) * time.Second
 }

@@ -34,9 +34,6 @@ func (s *Server) Configure(method, path, contentType, body string) error {
 	return nil
 }
 
-// StopsServers is in the stack of each goroutine that stops servers.
-const StopsServers = "caddyhttp.(*App).stop"
-
 // stopping reports whether a server may still accept connections, or answer requests on idle ones, although it is
 // being stopped. Caddy says that a change is done when the goroutines that stop servers have begun.
 func stopping(stacks string) bool {
@@ -46,7 +43,7 @@ func stopping(stacks string) bool {
 		if strings.Contains(functions, ").Shutdown(") {
 			waitsFor = "[select" // the requests that are being answered
 		}
-		if strings.Contains(functions, StopsServers) && !strings.Contains(state, waitsFor) {
+		if strings.Contains(functions, "caddyhttp.(*App).stop") && !strings.Contains(state, waitsFor) {
 			return true
 		}
 	}

@@ -89,13 +89,7 @@ type Usage struct{ Used, Quota int64 }
 // Spent asks what a key has used of a zone.
 func (s *Server) Spent(zone, key string) (k Usage) {
 	s.T.Helper()
-	text, err := s.Admin(http.MethodGet, "/rate_limit/zones/"+zone+"/key?key="+key, "", "")
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &k)
-	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	s.Ask("/rate_limit/zones/"+zone+"/key?key="+key, &k)
 	return k
 }
 
