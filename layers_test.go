@@ -156,7 +156,6 @@ var layers = []struct {
 	{"integration/internal/harness", layer{lines: 1177, kB: 33, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/patient " +
 		"internal/testing/redistest"}},
 	{"integration", layer{}},
-	{"integration/admin", layer{}},
 	{"integration/cli", layer{}},
 	{"integration/costs", layer{}},
 	{"integration/docs", layer{}},

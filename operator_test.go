@@ -2,6 +2,7 @@ package caddyratelimit_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestChangesWithoutEffect: a change of a key says what it has not changed, which other rule still decides about the key,
@@ -192,6 +194,29 @@ func TestDoctorRepeatsWarnings(t *testing.T) {
 		}
 		if len(warnings) < 2 { // the last one is empty
 			t.Errorf("%s: no warning", c.Name)
+		}
+	}
+}
+
+// TestAdminWithoutStore: while Redis does not answer, the admin API says so, why, and what happens to requests meanwhile.
+func TestAdminWithoutStore(t *testing.T) {
+	down := fmt.Sprint("127.0.0.1:", redistest.FreePort(t))
+	caddytest.RunConfig(t, caddytest.FreeAddress(t), strings.Replace(oneZone("key {client_ip}\nrate 3/1h\noverrides\non_store_error local"),
+		"zone z", "store redis {\naddress "+down+"\npassword hunter2\n}\nzone z", 1))
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "", ""}, {"DELETE", "", ""}, {"PUT", "/override", `{"limit": "5"}`}, {"DELETE", "/override", ""}, {"PUT", "/ban", ""}, {"DELETE", "/ban", ""},
+	} {
+		status, got := caddytest.AdminStatus(t, c.method, "zones/z/key"+c.path+"?key=192.0.2.1", c.body)
+		if status != http.StatusServiceUnavailable || !strings.Contains(got, "does not answer") {
+			t.Errorf("%s %s: %d %s", c.method, c.path, status, got)
+		}
+		if c.method == "GET" && (!strings.Contains(got, down) || !strings.Contains(got, "each instance counts for itself")) {
+			t.Errorf("a key: %s", got)
+		}
+	}
+	for path, want := range map[string]string{"key?key=192.0.2.1": "does not answer", "stores": `"answers": false`} {
+		if got := caddytest.Admin(t, "GET", path, ""); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: %s", path, got)
 		}
 	}
 }

@@ -1,5 +1,6 @@
 //go:build deep
 
+// Package docs_test follows the pages: it runs recipes, commands and examples as readers would.
 package docs_test
 
 import (
@@ -19,6 +20,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // TestExampleUnit: systemd takes the unit and finds it hardened.
 func TestExampleUnit(t *testing.T) {

@@ -1,5 +1,6 @@
 //go:build deep
 
+// Package floods_test tests that floods let nothing pass, and cost Redis and other clients little.
 package floods_test
 
 import (
@@ -16,6 +17,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // swarm is the connections of a flood.
 type swarm struct {

@@ -1,6 +1,6 @@
 //go:build deep
 
-package admin_test
+package cli_test
 
 import (
 	"strconv"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 const (
@@ -21,7 +20,7 @@ const (
 // running config, and no count is lost.
 func TestAdminWhileReloading(t *testing.T) {
 	t.Parallel()
-	config := harness.ByQuery(harness.Memory, "overrides")
+	config := byQuery(harness.Memory)
 	s := harness.StartCaddy(t, config)
 	client := harness.NewClient(t, "")
 	s.Admitted(client, 3, "/?k=a")
@@ -76,59 +75,16 @@ func TestAdminWhileReloading(t *testing.T) {
 		}
 	}
 	group.Wait()
-	var k harness.KeyState
-	s.Ask(oddZone+"/key?key=a", &k)
+	used := s.Spent("odd%20%2F%20zone", "a").Used
 	var shown []struct {
 		Totals map[string]uint64 `json:"totals"`
 	}
 	s.Ask(zones, &shown)
-	if got := shown[0].Totals; k.Used != 2 || got["allowed"] != totals["200"] || got["limited"]+got["banned"] != totals["429"] {
-		t.Errorf("after %d looks: %+v, totals %v", asked, k, got)
+	if got := shown[0].Totals; used != 2 || got["allowed"] != totals["200"] || got["limited"]+got["banned"] != totals["429"] {
+		t.Errorf("after %d looks: %d used, totals %v", asked, used, got)
 	}
 	s.MustLoad(harness.Caddyfile("", "respond none"))
 	if _, err := s.Admin("GET", zones, "", ""); err == nil || !strings.Contains(err.Error(), "has no zones") {
 		t.Errorf("a zone that is gone: %v", err)
-	}
-}
-
-// TestAdminWhileRedisIsDown: answers say that Redis is down, why, and what happens to requests
-// meanwhile.
-func TestAdminWhileRedisIsDown(t *testing.T) {
-	t.Parallel()
-	redisServer := redistest.Start(t)
-	s := harness.StartCaddy(t, harness.ByQuery("store redis {\naddress "+redisServer.Addr()+"\npassword {$SECRET}\n}\non_store_error local", "overrides"), "SECRET=s3cr3t-hunter2")
-	type stores []struct {
-		Name    string `json:"name"`
-		Answers *bool  `json:"answers"`
-		Error   string `json:"error"`
-		Breaker string `json:"breaker"`
-	}
-	redisServer.Kill()
-	_, err := s.Admin("GET", oddZone+"/key?key=a", "", "")
-	for _, want := range []string{"503", redisServer.Addr(), "does not answer", "each instance counts for itself"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Redis is down: %v, want %q", err, want)
-		}
-	}
-	for _, c := range []struct{ method, path, body string }{
-		{"DELETE", "key", ""}, {"PUT", "key/override", `{"limit": "5"}`}, {"DELETE", "key/override", ""}, {"PUT", "key/ban", ""}, {"DELETE", "key/ban", ""},
-	} {
-		_, err := s.Admin(c.method, oddZone+"/"+c.path+"?key=a", "", c.body)
-		if err == nil || !strings.Contains(err.Error(), ": 503 ") || !strings.Contains(err.Error(), "does not answer") {
-			t.Errorf("%s %s while Redis is down: %v", c.method, c.path, err)
-		}
-	}
-	var found []harness.KeyState
-	if s.Ask("/rate_limit/key?key=a", &found); len(found) != 1 || found[0].Zone != "odd / zone" || !strings.Contains(found[0].Error, "does not answer") {
-		t.Errorf("%+v", found)
-	}
-	var all stores
-	s.Ask("/rate_limit/stores", &all)
-	if len(all) != 1 || all[0].Answers == nil || *all[0].Answers || all[0].Error == "" || all[0].Name != "redis "+redisServer.Addr() {
-		t.Errorf("%+v", all)
-	}
-	text, err := s.Admin("GET", "/rate_limit/stores", "", "")
-	if err != nil || strings.Contains(text, "hunter2") {
-		t.Errorf("%v %s", err, text)
 	}
 }
