@@ -5,7 +5,6 @@ go 1.26.0
 replace github.com/seed-161337e5/caddyratelimit => ../../
 
 require (
-	connectrpc.com/connect v1.21.1
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/seed-161337e5/caddyratelimit v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.83.2

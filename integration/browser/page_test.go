@@ -33,7 +33,6 @@ func TestPage(t *testing.T) {
 		{"Zones", testZones},
 		{"Refused", testRefused},
 		{"Actions", testActions},
-		{"Advice", testAdvice},
 		{"Bans", testBans},
 		{"Why", testWhy},
 		{"Decisions", testDecisions},
