@@ -171,6 +171,9 @@ func TestOver(t *testing.T) {
 	if got := read(t, "6/day").Over(calendar); got.Timezone != "Asia/Tokyo" {
 		t.Errorf("a day is one in %q", got.Timezone)
 	}
+	if got := read(t, "6/day timezone Europe/Paris").Over(calendar); got.Timezone != "Europe/Paris" {
+		t.Errorf("a day in Paris is one in %q", got.Timezone)
+	}
 	if got := read(t, "6/week").Over(calendar); got.Timezone != "" {
 		t.Errorf("a week is one in %q", got.Timezone)
 	}

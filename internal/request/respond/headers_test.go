@@ -2,7 +2,6 @@ package respond_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -113,25 +112,6 @@ func TestResponsesShareNothing(t *testing.T) {
 			t.Fatalf("RateLimit-Policy: %q, which another request has changed", got)
 		}
 		header["Ratelimit-Policy"][0] = "changed"
-	}
-}
-
-// TestPoliciesOfOverrides: RateLimit-Policy has the limit of the key's override, that of a second
-// handler too.
-func TestPoliciesOfOverrides(t *testing.T) {
-	ctx := caddytest.Config(t)
-	load := func(name string) caddytest.Handler {
-		return caddytest.LoadInto(t, ctx, fmt.Sprintf(`{"rate_limits": {%q: {"max_events": 3, "window": "1m", "overrides": true}}}`, name))
-	}
-	outer, inner := load("outer policy"), load("inner policy")
-	caddytest.Run(t, ctx)
-	for _, zone := range []string{"outer%20policy", "inner%20policy"} {
-		caddytest.Admin(t, http.MethodPut, "zones/"+zone+"/key/override", `{"limit": "50/1m"}`)
-	}
-	e := caddytest.Send(t, outer, false, func(w http.ResponseWriter, r *http.Request) error { return inner.ServeHTTP(w, r, caddytest.Passing) })
-	response := <-e.Response
-	if got := response.Header.Get("RateLimit-Policy"); strings.Count(got, ";q=50;w=60") != 2 || strings.Contains(got, ";q=3") {
-		t.Errorf("RateLimit-Policy: %s, want q=50;w=60 twice", got)
 	}
 }
 

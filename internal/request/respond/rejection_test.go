@@ -33,6 +33,7 @@ func TestRejectedClientsAreTold(t *testing.T) {
 		{`"key": "{http.vars.tenant}", ` + missing, "", 401, "the request has no key", ""},
 		{fmt.Sprintf(plan, "{http.request.header.Plan}"), "g", 403, "the request has no plan", ""},
 		{fmt.Sprintf(plan, "{http.vars.plan}"), "", 403, "the request has no plan", ""},
+		{`"cost": "{http.request.header.Plan}"`, "x", 403, "the request has no valid limit", ""},
 		{`"block": [{}]`, "", 403, "the request is blocked", ""},
 		{`"key": "{http.request.header.Plan}"`, "a b", 400, "the request has different values for header Plan", ""},
 	} {

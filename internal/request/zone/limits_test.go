@@ -62,29 +62,6 @@ func TestLimitRaisedByRequest(t *testing.T) {
 	}
 }
 
-// TestTimezoneOfPlans: the day of each plan begins at its own midnight.
-func TestTimezoneOfPlans(t *testing.T) {
-	h := caddytest.Load(t, `{"rate_limits": {"day": {
-		"key": "{http.request.header.User}", "algorithm": "fixed_window", "max_events": 1, "window": "day", "timezone": "Europe/Paris",
-		"plan": {"of": "{http.vars.zone}", "plans": {"Tokyo": {"timezone": "Asia/Tokyo"}, "Honolulu": {"timezone": "Pacific/Honolulu"}}, "default": "reject 403"}
-	}}}`)
-	wait := func(user, zone string) int {
-		caddytest.Ask(t, h, "/", "User", user, "Zone", zone)
-		status, header := caddytest.Ask(t, h, "/", "User", user, "Zone", zone)
-		var seconds int
-		if _, err := fmt.Sscan(header.Get("Retry-After"), &seconds); err != nil || status != 429 {
-			t.Fatalf("%s: status %d, Retry-After: %v", zone, status, err)
-		}
-		return seconds
-	}
-	const hour = 3600
-	tokyo, honolulu := wait("a", "Tokyo"), wait("b", "Honolulu")
-	// It is 19 hours later in Tokyo.
-	if apart := (tokyo - honolulu + 48*hour) % (24 * hour); apart < 5*hour-60 || apart > 5*hour+60 {
-		t.Errorf("midnight in Tokyo in %d s, in Honolulu in %d s", tokyo, honolulu)
-	}
-}
-
 // TestInvalidLimitIsLoggedOnce: clients cannot fill the log with limits that are not valid. The line
 // does not show the value.
 func TestInvalidLimitIsLoggedOnce(t *testing.T) {
