@@ -246,3 +246,66 @@ func notOK(d adminapi.Diagnosis) string {
 	}
 	return strings.Join(bad, ", ")
 }
+
+// TestInstances: each thing in which the instances of a fleet differ is found, by one check, of the instance that it is about.
+func TestInstances(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(all []adminapi.Instance)
+		want   string
+	}{
+		"well":           {func([]adminapi.Instance) {}, ""},
+		"a silent one":   {func(all []adminapi.Instance) { all[1].State = adminapi.StateSilent }, "warn instances b"},
+		"a mute one":     {func(all []adminapi.Instance) { all[1].State = adminapi.StateMute }, "unknown instances b"},
+		"one that left":  {func(all []adminapi.Instance) { all[1].State = adminapi.StateLeft }, ""},
+		"another config": {func(all []adminapi.Instance) { all[2].Differs = []string{"z"} }, "fail config c"},
+		"an outage":      {func(all []adminapi.Instance) { all[1].Trouble = "no answer" }, "warn outage b"},
+		"an outage of all": {func(all []adminapi.Instance) {
+			for i := range all {
+				all[i].Trouble = "no answer"
+			}
+		}, ""},
+		"a late one": {func(all []adminapi.Instance) { // its last report may be from before
+			all[0].Trouble = "no answer"
+			all[1].State = adminapi.StateSilent
+		}, "warn outage a"},
+	} {
+		all := []adminapi.Instance{
+			{Name: "a", State: adminapi.StateHere},
+			{Name: "b", State: adminapi.StateReports},
+			{Name: "c", State: adminapi.StateReports},
+		}
+		c.change(all)
+		var bad []string
+		for _, f := range Examine(&Facts{Instances: all, Zones: make([]Zone, 1)}).Findings {
+			if f.Of == "instance" {
+				bad = append(bad, f.Level+" "+f.Check+" "+strings.Join(f.Names, " "))
+			}
+		}
+		if got := strings.Join(bad, ", "); got != c.want {
+			t.Errorf("%s: found %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestUpstream: the doctor says since when the upstream is the bottleneck, and whether its requests differ much.
+func TestUpstream(t *testing.T) {
+	at := time.Date(2026, 11, 26, 14, 2, 11, 0, time.Local)
+	examine := func(a adminapi.Adaptive) (found []string) {
+		for _, f := range Examine(&Facts{Adaptive: []adminapi.Adaptive{a}}).Findings {
+			found = append(found, f.Found)
+		}
+		return found
+	}
+	const mixed = "quick and slow requests share the limit, so it follows the upstream slowly: a slot is taken for 208ms on average, and most of the time by requests that take 961ms"
+	for want, a := range map[string]adminapi.Adaptive{
+		"the upstream is the bottleneck since 2026-11-26 14:02:11: 21 requests run, as many as it can use, and 40 wait": {Since: &at, Running: 21, Waiting: 40},
+		"the upstream failed 200 of 1000 requests": {Failed: 200, Useful: 700, Left: 100},
+		"": {Limit: 8, Failed: 1},
+		"the upstream is the bottleneck: 0 requests run, as many as it can use, and 9 wait\n" + mixed: {Waiting: 9, Latency: 0.208, Spread: 4.62},
+		"the upstream is the bottleneck: 0 requests run, as many as it can use, and 8 wait":           {Waiting: 8, Latency: 0.2, Spread: 2.1},
+	} {
+		if got := strings.Join(examine(a), "\n"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -249,3 +249,39 @@ func TestByNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestCleanValuesCostNothing: values in the usual form are not copied.
+func TestCleanValuesCostNothing(t *testing.T) {
+	for clean, values := range map[string][]string{
+		"path": {"/", "/login", "/a/b.c/", "/api/v1/items/17", "/a-b_c~d"},
+		"host": {"a.test", "www.example.com", "203.0.113.7", "::1"},
+		"uri":  {"/", "/login", "/a/b.c/?x=Y", "/api?q=a%20b"},
+	} {
+		normalize := map[string]func(string) string{"path": cleanPath, "host": cleanHost, "uri": cleanURI}[clean]
+		for _, value := range values {
+			if n := testing.AllocsPerRun(10, func() { normalize(value) }); n != 0 || normalize(value) != value {
+				t.Errorf("%s %q: %v allocations, becomes %q", clean, value, n, normalize(value))
+			}
+		}
+	}
+}
+
+// TestRootIsAKey: a request for / has a path, so its key is not the one of requests without a key, which missing_key may let
+// pass.
+func TestRootIsAKey(t *testing.T) {
+	for template, empty := range map[string]string{
+		"{http.request.uri.path}":                             "",
+		"{http.request.orig_uri}":                             "",
+		"at {http.request.uri.path.dir}":                      "at ",
+		"{http.request.uri.path} {http.request.header.X-Key}": "0: 0:",
+	} {
+		k, err := New(template, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := k.Expand(requestWith(nil))
+		if err != nil || key == k.Empty || k.Empty != empty {
+			t.Errorf("%s: the key of a request for / is %q, %v, and that without a key %q", template, key, err, k.Empty)
+		}
+	}
+}

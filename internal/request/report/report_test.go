@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,5 +124,69 @@ func TestBannedEvent(t *testing.T) {
 	caddytest.Statuses(t, h, 10, "X-Key", "a")
 	if len(l.Events) != 4 {
 		t.Errorf("%d events after an unban, want one more", len(l.Events)-3)
+	}
+}
+
+// TestNearLimit: requests that pass near the limit are counted, and there is no line. What refuses, and what only asks, is not near.
+func TestNearLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, logs := caddytest.Logged(t)
+		h := caddytest.LoadInto(t, ctx, `{"log_key": true, "rate_limits": {
+			"all": {"max_events": 1000, "window": "1h"},
+			"each": {"key": "{http.request.remote.host}", "max_events": 10, "window": "1h"},
+			"free": {"max_events": 1, "window": "1h", "cost": 0},
+			"tried": {"max_events": 5, "window": "1h", "enforce": 0}
+		}}`)
+		for _, client := range []string{"203.0.113.7:1", "203.0.113.8:1"} {
+			for range 12 {
+				caddytest.Serve(t, h, client)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		got := caddytest.Scrape(t, ctx)
+		for zone, want := range map[string]float64{"all": 0, "each": 2 * 3, "free": 0, "tried": 2} {
+			if n := got["near_limit_requests_total{zone="+zone+"}"]; n != want {
+				t.Errorf("zone %s: %v near the limit, want %v", zone, n, want)
+			}
+		}
+		h.Cleanup()
+		for _, line := range logs.All() {
+			if line.ContextMap()["zone"] == "each" && line.Message != "rate limit exceeded" && line.Message != "rate limit exceeded again" {
+				t.Errorf("logged %q", line.Message)
+			}
+		}
+	})
+}
+
+// TestFullQueueIsTold: the log tells a queue without a place from a limit that is used up, and
+// from a cost that no queue has a place for.
+func TestFullQueueIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit  string
+		refuse int // the request that is refused
+		full   bool
+	}{
+		"queue":    {`"algorithm": "leaky_bucket", "mode": "queue", "max_events": 1, "burst": 1, "window": "1h"`, 1, true},
+		"max_wait": {`"algorithm": "leaky_bucket", "mode": "queue", "max_events": 1, "burst": 5, "window": "1h", "max_wait": "1m"`, 1, true},
+		"meter":    {`"algorithm": "leaky_bucket", "max_events": 1, "window": "1h"`, 1, false},
+		"cost":     {`"algorithm": "leaky_bucket", "mode": "queue", "max_events": 1, "burst": 5, "window": "1h", "cost": 6`, 0, false},
+	} {
+		ctx, logs := caddytest.Logged(t)
+		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"`+name+`": {`+c.limit+`}}}`)
+		for i := range c.refuse + 1 {
+			w := httptest.NewRecorder()
+			r := caddytest.Request(w, "203.0.113.7:1")
+			if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+				t.Fatal(err)
+			}
+			if refused := i == c.refuse; (w.Code == http.StatusTooManyRequests) != refused {
+				t.Fatalf("%s: request %d has status %d", name, i, w.Code)
+			}
+		}
+		found := logs.FilterMessage("rate limit exceeded").All()
+		if len(found) != 1 || (found[0].ContextMap()["queue_full"] == true) != c.full {
+			t.Errorf("%s: logged %v", name, found)
+		}
 	}
 }
