@@ -42,6 +42,18 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return new(net.UnixAddr) }
 
+// serve answers from a server, until the function that it returns shuts the server down.
+func serve(t *testing.T, server *http.Server) (p *pipes, shutdown func()) {
+	t.Helper()
+	p = &pipes{make(chan net.Conn), make(chan struct{})}
+	go func() { _ = server.Serve(p) }()
+	return p, func() {
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // watch subscribes to decisions of some outcomes, and returns the status and what follows the
 // head.
 func (p *pipes) watch(t *testing.T, outcomes string) (status string, events *bufio.Reader) {
@@ -64,16 +76,14 @@ func (p *pipes) watch(t *testing.T, outcomes string) (status string, events *buf
 // when it shuts down.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		var subscribers atomic.Int64
-		server := &http.Server{ReadTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, shutdown := serve(t, &http.Server{ReadTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			subscribers.Add(1)
 			defer subscribers.Add(-1)
 			if refused, ok := errors.AsType[caddy.APIError](serveAdmin(w, r)); ok {
 				w.WriteHeader(refused.HTTPStatus)
 			}
-		})}
-		go func() { _ = server.Serve(p) }()
+		})})
 		for i := range feed.MaxSubscribers + 1 {
 			want := "200 OK"
 			if i == feed.MaxSubscribers {
@@ -89,9 +99,7 @@ func TestPlaces(t *testing.T) {
 		if n := subscribers.Load(); n != feed.MaxSubscribers {
 			t.Errorf("%d subscribers, want %d", n, feed.MaxSubscribers)
 		}
-		if err := server.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
+		shutdown()
 		synctest.Wait()
 		if n := subscribers.Load(); n != 0 {
 			t.Errorf("%d subscribers although the server has shut down", n)
@@ -102,9 +110,8 @@ func TestPlaces(t *testing.T) {
 // TestRate: a subscriber gets as many decisions in a second as it has asked for, and how many others there were.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{make(chan net.Conn), make(chan struct{})}
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = serveAdmin(w, r) })}
-		go func() { _ = server.Serve(p) }()
+		p, shutdown := serve(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = serveAdmin(w, r) })})
+		defer shutdown()
 		_, events := p.watch(t, "exempt&rate=10")
 		var got []adminapi.Decision
 		go func() {
@@ -135,25 +142,21 @@ func TestRate(t *testing.T) {
 		if n := got[0].Skipped + got[10].Skipped; n != 10 {
 			t.Errorf("%d skipped, want 10", n)
 		}
-		if err := server.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 // TestBlockedStreamsEnd: a stream ends when a write blocks for too long.
 func TestBlockedStreamsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		left := make(chan time.Duration, 1)
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, shutdown := serve(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			begun := time.Now()
 			if err := serveAdmin(w, r); err != nil {
 				t.Error(err)
 			}
 			left <- time.Since(begun)
-		})}
-		go func() { _ = server.Serve(p) }()
+		})})
+		defer shutdown()
 		status, events := p.watch(t, "limited")
 		if line, err := events.ReadString('\n'); status != "200 OK" || err != nil || !strings.HasPrefix(line, ":") {
 			t.Fatalf("%s %q %v", status, line, err)
@@ -161,9 +164,6 @@ func TestBlockedStreamsEnd(t *testing.T) {
 		// A pipe has no buffer, so the next write waits for a reader.
 		if got := <-left; got > heartbeat*watchPulse+writeTimeout {
 			t.Errorf("the stream lasted for %v", got)
-		}
-		if err := server.Shutdown(context.Background()); err != nil {
-			t.Error(err)
 		}
 	})
 }
