@@ -1,11 +1,12 @@
 package caddyratelimit_test
 
 import (
+	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,54 +61,34 @@ func readStep(t *testing.T, text string) step {
 	}
 	s.method, s.path = words[0], words[1]
 	for _, word := range words[2:] {
-		switch name, value, _ := strings.Cut(word, "="); name {
-		case "from":
-			s.from = value
-		default:
-			s.header.Set(name, value)
-		}
+		name, value, _ := strings.Cut(word, "=")
+		s.header.Set(name, value)
 	}
+	s.from = s.header.Get("From")
+	s.header.Del("From")
 	responses, s.body, _ = strings.Cut(responses, " body=")
 	for word := range strings.FieldsSeq(responses) {
 		if wait, isRetry := strings.CutPrefix(word, "retry="); isRetry {
-			least, most, isRange := strings.Cut(wait, "..")
-			if !isRange {
-				most = least
-			}
-			s.retry = [2]int{number(t, least), number(t, most)}
+			_, _ = fmt.Sscanf(wait, "%d..%d", &s.retry[0], &s.retry[1])
+			s.retry[1] = max(s.retry[0], s.retry[1])
 			continue
 		}
-		status, times, several := strings.Cut(word, "*")
-		if !several {
-			times = "1"
+		status, times := 0, 1
+		if _, _ = fmt.Sscanf(word, "%d*%d", &status, &times); status == 0 {
+			t.Fatalf("not a status: %s", word)
 		}
-		for range number(t, times) {
-			s.statuses = append(s.statuses, number(t, status))
-		}
+		s.statuses = append(s.statuses, slices.Repeat([]int{status}, times)...)
 	}
 	return s
-}
-
-func number(t *testing.T, text string) int {
-	t.Helper()
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // check sends the requests and compares the responses.
 func (s step) check(t *testing.T, address string, began time.Time) {
 	t.Helper()
-	dialer := new(net.Dialer)
-	if s.from != "" {
-		if runtime.GOOS != "linux" {
-			return // only on Linux are all of 127.0.0.0/8 addresses of this machine
-		}
-		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(s.from)}
+	if s.from != "" && runtime.GOOS != "linux" {
+		return // only on Linux are all of 127.0.0.0/8 addresses of this machine
 	}
-	transport := &http.Transport{DialContext: dialer.DialContext}
+	transport := &http.Transport{DialContext: dialer(address, s.from)}
 	defer transport.CloseIdleConnections()
 	var body []byte
 	for i, want := range s.statuses {

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,31 @@ func FuzzParseText(f *testing.F) {
 		}
 		if again, err := config.ParseText(said); err != nil || again.Describe() != said {
 			t.Errorf("%q is %q, which is %q, %v", text, said, again.Describe(), err)
+		}
+	})
+}
+
+// replacer knows the placeholders {quota} and {empty}.
+func replacer(quota string) *caddy.Replacer {
+	r := caddy.NewReplacer()
+	r.Set("quota", quota)
+	r.Set("empty", "")
+	return r
+}
+
+// FuzzWindowJSON: what is read as a window means the same when it is written as JSON, and as a Caddyfile has it.
+func FuzzWindowJSON(f *testing.F) {
+	for _, seed := range []string{`"10s"`, `10000000000`, `"1d2h"`, `"year"`, `"{x}"`, `"{x} 90s"`, `"{x} day"`, `""`, `null`, `-1`, `"{x} -1s"`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var got, again config.Window
+		if json.Unmarshal([]byte(text), &got) != nil {
+			return
+		}
+		written, err := json.Marshal(got)
+		if err != nil || json.Unmarshal(written, &again) != nil || again != got {
+			t.Errorf("%s is %+v, which is written as %s, %v, and is %+v then", text, got, written, err, again)
 		}
 	})
 }

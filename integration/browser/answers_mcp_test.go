@@ -31,8 +31,7 @@ func TestMCP(t *testing.T) {
 		rate_limit {
 			zone units {
 				match  vars {http.rate_limit.json.method} tools/call
-				events 5
-				window 1h
+				rate 5/1h
 				cost   {http.rate_limit.json.params.arguments.units}
 			}
 			headers off

@@ -191,8 +191,7 @@ func testBehindAuthentication(t *testing.T, w *world) {
 		zone clients {
 			match path /
 			key {header.Client}
-			events 1
-			window 1h
+			rate 1/1h
 			overrides
 		}
 	}

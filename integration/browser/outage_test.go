@@ -80,16 +80,14 @@ func testOutage(t *testing.T, w *world) {
 	rate_limit {
 		zone clients {
 			key {header.Client}
-			events 1
-			window 1h
+			rate 1/1h
 			on_store_error deny
 			overrides
 		}
 		zone share {
 			match path /share
 			key {header.Client}
-			events 10
-			window 1h
+			rate 10/1h
 			on_store_error local
 			overrides
 		}

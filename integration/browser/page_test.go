@@ -78,8 +78,7 @@ func fleetSite() string {
 		zone clients {
 			match path /
 			key {header.Client}
-			events 5
-			window 1h
+			rate 5/1h
 			overrides
 		}
 		zone logins {
@@ -92,8 +91,7 @@ func fleetSite() string {
 		zone trial {
 			match path /trial
 			key {header.Client}
-			events 1
-			window 1h
+			rate 1/1h
 			charge {
 				json cost
 			}
@@ -102,20 +100,17 @@ func fleetSite() string {
 		zone half {
 			match path /half
 			key {header.Client}
-			events 1
-			window 1h
+			rate 1/1h
 			enforce 50
 		}
 		zone plain {
 			match path /plain
 			key {header.Client}
-			events 1
-			window 1h
+			rate 1/1h
 		}
 		zone hot {
 			match path /hot
-			events 1000000
-			window 1h
+			rate 1000000/1h
 			lend 100ms
 		}
 ` + evil + `

@@ -30,8 +30,7 @@ func TestScreenshots(t *testing.T) {
 	rate_limit {
 		zone clients {
 			key {client_ip}
-			events 100
-			window 1m
+			rate 100/1m
 			overrides
 			ban 10m after 400 refusals in 1m
 		}

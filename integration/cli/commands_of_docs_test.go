@@ -43,8 +43,7 @@ func TestCommandsInTheDocs(t *testing.T) {
 		rate_limit {
 			zone clients {
 				key {client_ip}
-				events 100
-				window 1m
+				rate 100/1m
 				overrides
 				ban 10m after 50 refusals in 1m
 			}
@@ -57,8 +56,7 @@ func TestCommandsInTheDocs(t *testing.T) {
 			}
 			zone logins {
 				key "{client_ip} {header.User}"
-				events 10
-				window 1h
+				rate 10/1h
 			}
 			zone api {
 				key {header.X-Api-Key}

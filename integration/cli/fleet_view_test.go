@@ -23,19 +23,17 @@ func TestFleetInOneView(t *testing.T) {
 		rate_limit {
 			zone shared {
 				key {query.k}
-				events 10
-				window 1h
+				rate 10/1h
 			}
 			zone busy {
 				key {query.k}
-				events 1000000
-				window 1h
+				rate 1000000/1h
 			}
 			`+harness.Redis(server.Addr())+`
 		}
 		respond ok`)
 	a, b := harness.StartCaddy(t, config), harness.StartCaddy(t, config)
-	c := harness.StartCaddy(t, strings.Replace(config, "events 1000000", "events 2000000", 1))
+	c := harness.StartCaddy(t, strings.Replace(config, "1000000/1h", "2000000/1h", 1))
 	client := harness.NewClient(t, "")
 	admitted, sent := 0, 0
 	for i, s := range []*harness.Server{a, b, c} {

@@ -46,9 +46,7 @@ func bodySite(store string) string {
 			zone status {
 				match path */status
 				key       {header.X-Client}
-				algorithm fixed_window
-				events    3
-				window    year
+				algorithm fixed_window 3/year
 				charge {
 					status 401 403
 				}
@@ -56,9 +54,7 @@ func bodySite(store string) string {
 			zone cost {
 				match path */cost
 				key         {header.X-Client}
-				algorithm   fixed_window
-				events      15
-				window      year
+				algorithm fixed_window 15/year
 				charge {
 					header X-Tokens-Used
 					broken_off 5
@@ -190,9 +186,7 @@ func lateSite(store string) string {
 		rate_limit {
 			zone late {
 				key         {header.X-Client}
-				algorithm   fixed_window
-				events      100
-				window      year
+				algorithm fixed_window 100/year
 				charge {
 					header X-Tokens-Used
 					status 200

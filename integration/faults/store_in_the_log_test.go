@@ -28,12 +28,10 @@ func redisSite(address, options string) string {
 			`+options+`
 		}
 		zone open {
-			events 100
-			window 1m
+			rate 100/1m
 		}
 		zone closed {
-			events 100
-			window 1m
+			rate 100/1m
 			on_store_error deny
 		}
 	}

@@ -23,8 +23,7 @@ func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
 			zone tokens {
 				match path /tokens
 				key {header.X-Api-Key}
-				events 50000000
-				window 1h
+				rate 50000000/1h
 				cost {header.X-Tokens} 1
 			}
 			zone other {

@@ -89,8 +89,7 @@ func TestClaimsOfAnAddress(t *testing.T) {
 		rate_limit {
 			zone clients {
 				key {client_ip}
-				events 2
-				window 1h
+				rate 2/1h
 			}
 		}
 		reverse_proxy {$UPSTREAM}`), b.Variable())

@@ -35,8 +35,7 @@ func TestKeyNotInLogs(t *testing.T) {
 				rate_limit {
 					zone ` + c.zone + ` {
 						key {header.X-Api-Key}
-						events 1
-						window 1h
+						rate 1/1h
 					}
 					` + c.options + `
 				}

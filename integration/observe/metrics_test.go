@@ -115,8 +115,7 @@ func TestCollector(t *testing.T) {
 		}
 		rate_limit {
 			zone collected {
-				events 1
-				window 1h
+				rate 1/1h
 			}
 		}
 		respond ok`), "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
