@@ -43,18 +43,6 @@ func recordedAnswers(t testing.TB) map[string]recorded {
 	return all
 }
 
-// inEvents cuts a stream into its events, or its lines.
-func (a recorded) inEvents() (all [][]byte) {
-	end := "\n\n"
-	if strings.Contains(a.contentType, "json") {
-		end = "\n"
-	}
-	for _, event := range strings.SplitAfter(a.body, end) {
-		all = append(all, []byte(event))
-	}
-	return all
-}
-
 // costOf reads a body in pieces.
 func costOf(f *Fields, contentType string, pieces ...string) string {
 	r, _ := NewReader(f, contentType, "")

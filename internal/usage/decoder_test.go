@@ -191,19 +191,3 @@ func TestLargeAnswer(t *testing.T) {
 		}
 	}
 }
-
-// TestWritesAllocateNothing: to read a piece of any answer takes no memory.
-func TestWritesAllocateNothing(t *testing.T) {
-	for name, a := range recordedAnswers(t) {
-		r, _ := NewReader(a.fields, a.contentType, "")
-		pieces := append(a.inEvents(), slices.Collect(slices.Chunk([]byte(a.body), 100))...)
-		if n := testing.AllocsPerRun(1, func() {
-			for _, p := range pieces {
-				_, _ = r.Write(p)
-			}
-		}); n != 0 {
-			t.Errorf("%s: %v allocations in %d writes", name, n, len(pieces))
-		}
-		_ = r.Close()
-	}
-}
