@@ -47,20 +47,6 @@ func TestScreenshots(t *testing.T) {
 			algorithm sliding_window_counter 20/10s
 			enforce 0
 		}
-		zone api {
-			match path /api/*
-			key {header.X-Api-Key}
-			plan {header.Plan} {
-				free 60/1m
-				pro  6000/1m
-				default free
-			}
-			overrides
-		}
-		zone everybody {
-			algorithm token_bucket 5000/1s
-			lend 100ms
-		}
 	}
 	respond ok`
 	one := startCaddy(t, options, site)
@@ -89,9 +75,6 @@ func TestScreenshots(t *testing.T) {
 			one.get("/search?q=a", "X-Forwarded-For: "+client, agent)
 			if i%9 == 0 {
 				one.get("/login", "X-Forwarded-For: 2001:db8:a::"+fmt.Sprint(i%3), "User: alice", agent)
-			}
-			if i%4 == 0 {
-				one.get("/api/orders", "X-Api-Key: k-7f3a", "Plan: free", "X-Forwarded-For: "+client, agent)
 			}
 			time.Sleep(time.Duration(8+i%40) * time.Millisecond)
 		}

@@ -3,8 +3,8 @@
 package faults_test
 
 import (
+	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -186,8 +186,6 @@ func (f *faultFleet) drain(t *testing.T, policy, key string) (admitted, lost int
 	return admitted, lost
 }
 
-var goroutineTotal = regexp.MustCompile(`goroutine profile: total (\d+)`)
-
 // goroutines returns how many goroutines each instance has.
 func (f *faultFleet) goroutines(t *testing.T) (counts []int) {
 	t.Helper()
@@ -203,13 +201,9 @@ func countGoroutines(s *harness.Server, t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	match := goroutineTotal.FindStringSubmatch(text)
-	if match == nil {
+	n := 0
+	if _, err := fmt.Sscanf(text, "goroutine profile: total %d", &n); err != nil {
 		t.Fatalf("no total in the profile of goroutines: %.100q", text)
-	}
-	n, err := strconv.Atoi(match[1])
-	if err != nil {
-		t.Fatal(err)
 	}
 	return n
 }

@@ -99,21 +99,12 @@ func silentByAPI(s *harness.Server) (api []string) {
 	return api
 }
 
-// silent returns which servers are silent, as the admin API, two commands and the metrics tell it. TestSilence in package topology
+// silent returns which servers are silent, as the admin API, doctor and the metrics tell it. TestSilence in package topology
 // reads the log.
 func silent(s *harness.Server) string {
 	s.T.Helper()
-	var command, doctor []string
+	var doctor []string
 	api := silentByAPI(s)
-	output, err := s.RateLimit("stores")
-	if err != nil {
-		s.T.Fatal(err, output)
-	}
-	for line := range strings.Lines(output) {
-		if before, _, found := strings.Cut(line, " is silent: "); found {
-			command = append(command, before[strings.LastIndexByte(before, ' ')+1:])
-		}
-	}
 	_, _, findings := s.Doctor("--json")
 	for _, f := range findings {
 		if f.Check == "silent" {
@@ -127,11 +118,11 @@ func silent(s *harness.Server) string {
 			metric = value
 		}
 	}
-	return fmt.Sprint(api, command, doctor, metric)
+	return fmt.Sprint(api, doctor, metric)
 }
 
 // untilSilent waits until exactly these servers are silent, by every report. It waits for the admin API
-// first, because some of the ways are commands, and a process takes far longer to ask than a request.
+// first, because doctor is a command, and a process takes far longer to ask than a request.
 func untilSilent(s *harness.Server, servers ...*redistest.Server) {
 	s.T.Helper()
 	addresses := []string{}
@@ -140,7 +131,7 @@ func untilSilent(s *harness.Server, servers ...*redistest.Server) {
 	}
 	slices.Sort(addresses)
 	patient.UntilEqual(s.T, "the servers that the admin API tells to be silent", func() string { return fmt.Sprint(silentByAPI(s)) }, fmt.Sprint(addresses))
-	patient.UntilEqual(s.T, "the servers that are told to be silent", func() string { return silent(s) }, fmt.Sprint(addresses, addresses, addresses, len(addresses)))
+	patient.UntilEqual(s.T, "the servers that are told to be silent", func() string { return silent(s) }, fmt.Sprint(addresses, addresses, len(addresses)))
 }
 
 // TestSilentSentinels: a Sentinel that is dead, one that hangs and one that does not know the master are told, although
