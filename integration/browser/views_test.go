@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // testWhy: a key in all zones, or the parts of a key in one, with a sentence.
@@ -98,5 +100,51 @@ func testLocale(t *testing.T, w *world) {
 		const shown = document.querySelector('.decisions .time span')?.innerText
 		return /^\d\d:\d\d:\d\d$/.test(shown) && Math.abs(Number(shown.slice(0, 2)) - (new Date().getUTCHours() + 9) % 24) <= 1
 	})()`)
+	p.noProblems()
+}
+
+// testCommands: beside each figure is a command that shows the same, and runs.
+func testCommands(t *testing.T, w *world) {
+	p := w.page(t)
+	w.one.times(6, "/", "Client: coco")
+	p.click("[data-zone=clients] .open")
+	p.write("#why-parts input", "coco")
+	p.click("#why-form button")
+	p.untilText("#why-body", "Zone clients is refusing this key")
+	commands := eval[[]string](p, `[...document.querySelectorAll('#refused .terminal, #zones .terminal, #stores .terminal, #decisions .terminal, #rules .terminal, #why-body .verdict:first-of-type .terminal')].map(e => e.title)`)
+	if len(commands) < 9 {
+		t.Errorf("only %q", commands)
+	}
+	for _, command := range commands {
+		if !strings.Contains(command, " --address "+w.one.admin) {
+			t.Errorf("%s: it asks another Caddy", command)
+		}
+		if !strings.Contains(command, " watch ") { // which does not end
+			shell(t, command)
+		}
+	}
+}
+
+// TestWholeFleet: the page of one instance shows the counts of all that share its store, and which ones these are.
+func TestWholeFleet(t *testing.T) {
+	browser, redis := startChromium(t), redistest.Start(t)
+	options := "servers {\ntrusted_proxies static 127.0.0.0/8\n}\nrate_limit {\nstore redis {\naddress " + redis.Addr() + "\n}\n}"
+	site := "rate_limit {\nzone shared {\nmatch path /\nkey {header.Client}\nevents 5\nwindow 1h\n}\nzone from {\nmatch path /from\nkey {client_ip}\nevents 5\nwindow 1h\n}\n}\nrespond ok"
+	one, two := startCaddy(t, options, site), startCaddy(t, options, site)
+	p := browser.newTab(t)
+	p.open(one.page())
+	p.until("the switch", `!document.getElementById('fleet').hidden`)
+	two.times(7, "/", "Client: tom")
+	one.times(2, "/", "Client: ann")
+	p.untilText("#counted", "this instance only")
+	p.click("#fleet-on")
+	p.untilText("#counted", "2 instances")
+	p.untilText("#instances", "this one")
+	p.untilText("#instances", fmt.Sprintf("(process %d)", two.process.PID()))
+	p.untilText("#refused-body", "tom")
+	must(t, two.process.Kill())
+	p.untilText("#instances", "silent")
+	p.click("#fleet-on")
+	p.untilText("#counted", "this instance only")
 	p.noProblems()
 }
