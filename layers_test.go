@@ -153,7 +153,7 @@ var layers = []struct {
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{lines: 100, kB: 3}},
 	{"docs", layer{}},
-	{"integration/internal/harness", layer{lines: 1060, kB: 33, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/patient " +
+	{"integration/internal/harness", layer{lines: 1040, kB: 33, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/deep internal/testing/patient " +
 		"internal/testing/redistest"}},
 	{"integration", layer{}},
 	{"integration/cli", layer{}},

@@ -18,7 +18,7 @@ import (
 // TestSlots: no more requests of a fleet are with the upstream than there are slots. One that waits gets the slot of one that
 // ends or whose client leaves, and one whose client leaves while it waits takes none. A reload takes no slot away.
 func TestSlots(t *testing.T) {
-	b := harness.StartBackend(t, harness.Holding)
+	b := harness.StartBackend(t, harness.AnswerAsAsked)
 	store := harness.SharedStore(t)
 	config := harness.Caddyfile("", harness.Limited("slots", "algorithm concurrency\nevents 3\nlease 10m", store, "reverse_proxy {$UPSTREAM}")+
 		harness.Limited("waits", "algorithm concurrency\nevents 1\nlease 10m\nmax_wait 10m", store, "reverse_proxy {$UPSTREAM}"))

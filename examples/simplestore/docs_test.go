@@ -11,14 +11,28 @@ import (
 // page says how to write a store.
 const page = "README.md"
 
-// blocks are the blocks of the page in a language.
-func blocks(t *testing.T, language string) (found []string) {
+// read returns the text of some files.
+func read(t *testing.T, pattern string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, match := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// blocks are the blocks of the page in a language.
+func blocks(t *testing.T, language string) (found []string) {
+	t.Helper()
+	for _, match := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(read(t, page), -1) {
 		found = append(found, match[1])
 	}
 	return found
@@ -26,24 +40,12 @@ func blocks(t *testing.T, language string) (found []string) {
 
 // TestCodeInTheDocs: the Go code that the page shows is in this package.
 func TestCodeInTheDocs(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var code strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		code.Write(text)
-	}
-	shown := blocks(t, "go")
+	code, shown := read(t, "*.go"), blocks(t, "go")
 	if len(shown) < 5 {
 		t.Errorf("%s shows %d pieces of code", page, len(shown))
 	}
 	for _, block := range shown {
-		if !strings.Contains(code.String(), block) {
+		if !strings.Contains(code, block) {
 			t.Errorf("%s shows what this package does not have:\n%s", page, block)
 		}
 	}
@@ -51,29 +53,15 @@ func TestCodeInTheDocs(t *testing.T) {
 
 // TestInterfacesInTheDocs: the page names each optional interface of package store.
 func TestInterfacesInTheDocs(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("../../store/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	declared := make(map[string]bool)
-	for _, file := range files {
-		code, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range regexp.MustCompile(`(?m)^type ([A-Z]\w*) interface {`).FindAllSubmatch(code, -1) {
-			declared[string(match[1])] = true
-		}
+	for _, match := range regexp.MustCompile(`(?m)^type ([A-Z]\w*) interface {`).FindAllStringSubmatch(read(t, "../../store/*.go"), -1) {
+		declared[match[1]] = true
 	}
 	delete(declared, "Store") // which are not optional
 	delete(declared, "Backend")
-	for _, row := range regexp.MustCompile("(?m)^\\| (`store\\.[^|]*) \\|").FindAllSubmatch(text, -1) {
-		for _, match := range regexp.MustCompile("`(?:store\\.)?(\\w+)`").FindAllSubmatch(row[1], -1) {
-			name := string(match[1])
+	for _, row := range regexp.MustCompile("(?m)^\\| (`store\\.[^|]*) \\|").FindAllStringSubmatch(read(t, page), -1) {
+		for _, match := range regexp.MustCompile("`(?:store\\.)?(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			name := match[1]
 			if !declared[name] && name != "Backend" {
 				t.Errorf("%s names store.%s, which is no optional interface", page, name)
 			}

@@ -83,7 +83,7 @@ func remedies(store string, edits ...string) string {
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	harness.EachStore(t, func(t *testing.T, store string) {
-		upstream := harness.StartBackend(t, harness.Holding)
+		upstream := harness.StartBackend(t, harness.AnswerAsAsked)
 		upstream.Open("go")
 		s := harness.StartCaddy(t, remedies(store), upstream.Variable())
 		client := harness.NewClient(t, "")

@@ -182,7 +182,7 @@ func TestBodiesOfThoseWhoWait(t *testing.T) {
 // reads. Other requests are held.
 func echoing(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") == "" {
-		harness.Holding(b, w, r)
+		harness.AnswerAsAsked(b, w, r)
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()

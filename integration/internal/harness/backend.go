@@ -74,12 +74,6 @@ func (b *Backend) Hold(r *http.Request) {
 	}
 }
 
-// Holding is a handler that only holds requests.
-func Holding(b *Backend, w http.ResponseWriter, r *http.Request) {
-	b.Hold(r)
-	_, _ = w.Write([]byte("ok"))
-}
-
 // Now returns how many requests are inside, and how many have been at once.
 func (b *Backend) Now() (inside, most int) {
 	b.mu.Lock()

@@ -47,8 +47,7 @@ func (s *Server) Shell(line string) (string, error) {
 
 // Finding is a finding of doctor, as a program reads it.
 type Finding struct {
-	Level, Check, Of, Found, Fix string
-	Names                        []string
+	Level, Check, Found, Fix string
 }
 
 // Doctor runs the command and returns its exit code, and what it found if it prints JSON.

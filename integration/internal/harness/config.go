@@ -21,10 +21,17 @@ func (s *Server) MustLoad(caddyfile string) {
 	}
 }
 
-// Configure changes the config. From then on no request meets the config before.
+// Configure changes the config. From then on no request meets the config before. The request is repeated if the connection
+// breaks: each load replaces the admin server, and the next request may still reach the server that is closing. A repeated
+// change has no effect.
 func (s *Server) Configure(method, path, contentType, body string) error {
 	s.T.Helper()
-	if err := s.Change(method, path, contentType, body); err != nil {
+	var err error
+	patient.Until(s.T, "the admin endpoint to answer", func() bool {
+		_, err = s.Admin(method, path, contentType, body)
+		return !errors.As(err, new(*url.Error))
+	})
+	if err != nil {
 		return err
 	}
 	patient.Until(s.T, "the servers before to stop", func() bool {
@@ -48,16 +55,4 @@ func stopping(stacks string) bool {
 		}
 	}
 	return false
-}
-
-// Change sends a request that changes something, and repeats it if the connection breaks: each load
-// replaces the admin server, and the next request may still reach the server that is closing. A
-// repeated change has no effect.
-func (s *Server) Change(method, path, contentType, body string) (err error) {
-	s.T.Helper()
-	patient.Until(s.T, "the admin endpoint to answer", func() bool {
-		_, err = s.Admin(method, path, contentType, body)
-		return !errors.As(err, new(*url.Error))
-	})
-	return err
 }

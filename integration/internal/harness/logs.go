@@ -45,16 +45,6 @@ func (s *Server) LinesOf(logger string) (lines []Line) {
 	return lines
 }
 
-// CountLines counts the lines with a message.
-func CountLines(lines []Line, message string) (n int) {
-	for _, l := range lines {
-		if l.Message == message {
-			n++
-		}
-	}
-	return n
-}
-
 // Sound fails the test if the store did not answer at some time. Then requests were let through
 // uncounted, and other failures say nothing about the limits.
 func (s *Server) Sound(t *testing.T) {

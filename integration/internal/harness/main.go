@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // Root is the path of the repository from the folder whose tests run: integration, or one in it.
@@ -41,9 +42,15 @@ func NoonZone() string { return fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour(
 // thing after the other, and start five times as fast. Where both have the race detector or neither,
 // the server is the command too, so that it is linked once.
 var (
-	buildServer  = sync.OnceValues(func() (string, error) { return build(raceFlags...) })
+	racing      = deep.Racing(1, 0) == 1
+	buildServer = sync.OnceValues(func() (string, error) {
+		if racing {
+			return build("-race")
+		}
+		return build()
+	})
 	buildCommand = sync.OnceValues(func() (string, error) {
-		if raceFlags == nil || slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
+		if !racing || slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
 			return buildServer()
 		}
 		return build()
