@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"maps"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -12,71 +13,25 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
-// remedies is a config for [TestRemedies]; edits are what follows advice that only the config can.
-func remedies(store string, edits ...string) string {
-	return harness.Caddyfile("", strings.NewReplacer(edits...).Replace(`
-		rate_limit {
-			zone dear {
-				match path /dear
-				key {header.User}
-				rate 2/1h
-				cost 5
-				overrides
-			}
-			zone steep {
-				match path /steep
-				key {header.User}
-				rate 2/1h
-				cost 5
-			}
-			zone closed {
-				match path /closed
-				key {client_ip}
-				rate 3/1h
-				block 127.0.0.0/8
-			}
-			zone keyed {
-				match path /keyed
-				key {header.X-Account}
-				rate 3/1h
-				missing_key reject
-			}
-			zone pages {
-				match path /pages
-				key {header.User}
-				rate 1/1h
-				overrides
-			}
-			zone hammered {
-				match path /hammered
-				key {header.User}
-				rate 5/1h
-				overrides
-				ban 2h after 2 refusals in 1h
-			}
-			zone parted {
-				match path /parted*
-				key {client_ip}
-				rate 3/1h
-				block path /parted/blocked
-			}
-			zone slots {
-				match path /slots
-				key {header.User}
-				algorithm concurrency
-				events 1
-				lease 1h
-				overrides
-			}
-			zone shared {
-				match path /shared
-				algorithm concurrency
-				events 1
-				lease 1h
-			}
-			`+store+`
-		}
-		reverse_proxy {$UPSTREAM}`))
+// remedies is a config for [TestRemedies], in which zones have other options: what follows advice that only the config can.
+func remedies(store string, edits map[string]string) string {
+	zones := map[string]string{
+		"dear":     "key {header.User}\nrate 2/1h\ncost 5\noverrides",
+		"steep":    "key {header.User}\nrate 2/1h\ncost 5",
+		"closed":   "key {client_ip}\nrate 3/1h\nblock 127.0.0.0/8",
+		"keyed":    "key {header.X-Account}\nrate 3/1h\nmissing_key reject",
+		"pages":    "key {header.User}\nrate 1/1h\noverrides",
+		"hammered": "key {header.User}\nrate 5/1h\noverrides\nban 2h after 2 refusals in 1h",
+		"parted":   "key {client_ip}\nrate 3/1h\nblock path /parted/blocked",
+		"slots":    "key {header.User}\nalgorithm concurrency 1\nlease 1h\noverrides",
+		"shared":   "algorithm concurrency 1\nlease 1h",
+	}
+	maps.Copy(zones, edits)
+	text := ""
+	for name, options := range zones {
+		text += "zone " + name + " {\nmatch path /" + name + "*\n" + options + "\n}\n"
+	}
+	return harness.Caddyfile("", "rate_limit {\n"+text+store+"}\nreverse_proxy {$UPSTREAM}")
 }
 
 // TestRemedies: get says why a request is refused, and its advice lets it through.
@@ -85,7 +40,7 @@ func TestRemedies(t *testing.T) {
 	harness.EachStore(t, func(t *testing.T, store string) {
 		upstream := harness.StartBackend(t, harness.AnswerAsAsked)
 		upstream.Open("go")
-		s := harness.StartCaddy(t, remedies(store), upstream.Variable())
+		s := harness.StartCaddy(t, remedies(store, nil), upstream.Variable())
 		client := harness.NewClient(t, "")
 		hold := func(path, user string) {
 			before, _ := upstream.Now()
@@ -98,12 +53,12 @@ func TestRemedies(t *testing.T) {
 			spent              bool   // a request that has ended before does
 			sent, status       int    // the last of so many requests is refused
 			fix                string // the commands of the advice, or its end
-			edits              []string
+			edits              map[string]string
 		}{
 			{zone: "dear", user: "a", sent: 1, status: 429, fix: "set --exempt"},
-			{zone: "steep", user: "a", sent: 1, status: 429, fix: "raise the limit, or add the option overrides to the zone and exempt the key.", edits: []string{"steep\n\t\t\t\tkey {header.User}\n\t\t\t\trate 2/1h", "steep\n\t\t\t\tkey {header.User}\n\t\t\t\trate 20/1h"}},
-			{zone: "closed", user: "127.0.0.1", sent: 1, status: 403, fix: "Only the config can change that.", edits: []string{"block 127.0.0.0/8", "block 192.0.2.0/24"}},
-			{zone: "keyed", user: "", sent: 1, status: 401, fix: "Only the config can change that.", edits: []string{"missing_key reject", "missing_key skip"}},
+			{zone: "steep", user: "a", sent: 1, status: 429, fix: "raise the limit, or add the option overrides to the zone and exempt the key.", edits: map[string]string{"steep": "key {header.User}\nrate 20/1h\ncost 5"}},
+			{zone: "closed", user: "127.0.0.1", sent: 1, status: 403, fix: "Only the config can change that.", edits: map[string]string{"closed": "key {client_ip}\nrate 3/1h\nblock 192.0.2.0/24"}},
+			{zone: "keyed", user: "", sent: 1, status: 401, fix: "Only the config can change that.", edits: map[string]string{"keyed": "key {header.X-Account}\nrate 3/1h\nmissing_key skip"}},
 			{zone: "pages", user: "d", spent: true, sent: 1, status: 429, fix: "reset"},
 			{zone: "pages", user: "e", before: "set pages e 0/1h", sent: 1, status: 429, fix: "set --clear"},
 			{zone: "pages", user: "a", before: "ban pages a", sent: 1, status: 429, fix: "unban"},
@@ -148,7 +103,7 @@ func TestRemedies(t *testing.T) {
 				if !strings.Contains(why, c.fix) {
 					t.Errorf("%s: no %q in\n%s", c.zone, c.fix, why)
 				}
-				s.MustLoad(remedies(store, c.edits...))
+				s.MustLoad(remedies(store, c.edits))
 			} else {
 				remedy := suggested(s, why)
 				if got := commandsOf(remedy); got != c.fix {
@@ -160,7 +115,7 @@ func TestRemedies(t *testing.T) {
 				t.Errorf("%s %s: status %d after %s", c.zone, c.user, got, c.fix)
 			}
 			if c.edits != nil {
-				s.MustLoad(remedies(store))
+				s.MustLoad(remedies(store, nil))
 			}
 		}
 		s.Admitted(client, 2, "/pages", "User", "c", "X-Gate", "go")
