@@ -69,53 +69,20 @@ func store(redis *redistest.Server) string {
 
 // fleetSite is the site of the fleet. The clients name themselves.
 func fleetSite() string {
-	evil := ""
+	zones := ""
+	zone := func(name, path, options string) {
+		zones += "zone `" + name + "` {\nmatch path " + path + "\n" + options + "\n}\n"
+	}
+	zone("clients", "/", "key {header.Client}\nrate 5/1h\noverrides")
+	zone("logins", "/login", "key \"{header.Client} {header.User}\"\nalgorithm token_bucket 3/1h\noverrides\nban 10m after 3 refusals in 1m")
+	zone("trial", "/trial", "key {header.Client}\nrate 1/1h\ncharge {\njson cost\n}\nenforce 0")
+	zone("half", "/half", "key {header.Client}\nrate 1/1h\nenforce 50")
+	zone("plain", "/plain", "key {header.Client}\nrate 1/1h")
+	zone("hot", "/hot", "rate 1000000/1h\nlend 100ms")
 	for i, name := range evilZones {
-		evil += fmt.Sprintf("\t\tzone `%s` {\n\t\t\tmatch path /evil/%d\n\t\t\tkey {header.Client}\n\t\t\tevents 1\n\t\t\twindow 1h\n\t\t\toverrides\n\t\t}\n", name, i)
+		zone(name, fmt.Sprintf("/evil/%d", i), "key {header.Client}\nrate 1/1h\noverrides")
 	}
-	return `
-	rate_limit {
-		zone clients {
-			match path /
-			key {header.Client}
-			rate 5/1h
-			overrides
-		}
-		zone logins {
-			match path /login
-			key "{header.Client} {header.User}"
-			algorithm token_bucket 3/1h
-			overrides
-			ban 10m after 3 refusals in 1m
-		}
-		zone trial {
-			match path /trial
-			key {header.Client}
-			rate 1/1h
-			charge {
-				json cost
-			}
-			enforce 0
-		}
-		zone half {
-			match path /half
-			key {header.Client}
-			rate 1/1h
-			enforce 50
-		}
-		zone plain {
-			match path /plain
-			key {header.Client}
-			rate 1/1h
-		}
-		zone hot {
-			match path /hot
-			rate 1000000/1h
-			lend 100ms
-		}
-` + evil + `
-	}
-	respond ok`
+	return "rate_limit {\n" + zones + "}\nrespond ok"
 }
 
 // page opens the page.
