@@ -41,51 +41,16 @@ var brokenBodies = []struct{ name, path, framing, begins, breaks string }{
 // bodySite limits requests whose bodies clients break, by status and by cost, and logs each
 // request when it ends.
 func bodySite(store string) string {
-	limit := `
-		rate_limit {
-			zone status {
-				match path */status
-				key       {header.X-Client}
-				algorithm fixed_window 3/year
-				charge {
-					status 401 403
-				}
-			}
-			zone cost {
-				match path */cost
-				key         {header.X-Client}
-				algorithm fixed_window 15/year
-				charge {
-					header X-Tokens-Used
-					broken_off 5
-				}
-			}
-			` + store + `
-		}`
-	size := `
-		request_body {
-			max_size 1KB
-		}`
-	return harness.Caddyfile("servers {\nprotocols h1 h2c\n}", `
-		log
-		handle /before/* {
-			route {
-				`+size+limit+`
-				reverse_proxy {$UPSTREAM}
-			}
-		}
-		handle /behind/* {
-			route {
-				`+limit+size+`
-				reverse_proxy {$UPSTREAM}
-			}
-		}
-		handle {
-			route {
-				`+limit+`
-				reverse_proxy {$UPSTREAM}
-			}
-		}`)
+	const (
+		size   = "request_body {\nmax_size 1KB\n}\n"
+		status = "match path */status\nkey {header.X-Client}\nalgorithm fixed_window 3/year\ncharge {\nstatus 401 403\n}"
+		cost   = "match path */cost\nkey {header.X-Client}\nalgorithm fixed_window 15/year\ncharge {\nheader X-Tokens-Used\nbroken_off 5\n}"
+	)
+	limit := "rate_limit {\nzone status {\n" + status + "\n}\nzone cost {\n" + cost + "\n}\n" + store + "}\n"
+	route := func(path, handlers string) string {
+		return "handle " + path + " {\nroute {\n" + handlers + "reverse_proxy {$UPSTREAM}\n}\n}\n"
+	}
+	return harness.Caddyfile("servers {\nprotocols h1 h2c\n}", "log\n"+route("/before/*", size+limit)+route("/behind/*", limit+size)+route("", limit))
 }
 
 // login reads credentials, and answers when its gate opens. A request whose gate has no name is
@@ -182,19 +147,8 @@ func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 
 // lateSite has a limit of 100. Each request takes one, unless its response says 50, or is one that does not count.
 func lateSite(store string) string {
-	return harness.Caddyfile("", `
-		rate_limit {
-			zone late {
-				key         {header.X-Client}
-				algorithm fixed_window 100/year
-				charge {
-					header X-Tokens-Used
-					status 200
-				}
-			}
-			`+store+`
-		}
-		reverse_proxy {$UPSTREAM}`)
+	return harness.Caddyfile("", "rate_limit {\nzone late {\nkey {header.X-Client}\nalgorithm fixed_window 100/year\n"+
+		"charge {\nheader X-Tokens-Used\nstatus 200\n}\n}\n"+store+"}\nreverse_proxy {$UPSTREAM}")
 }
 
 // late answers when its gate opens.

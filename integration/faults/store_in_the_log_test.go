@@ -22,20 +22,8 @@ func TestMain(m *testing.M) { harness.Main(m) }
 
 // redisSite is a site with two zones in Redis, with more options of the store.
 func redisSite(address, options string) string {
-	return harness.Caddyfile("", `rate_limit {
-		store redis {
-			address `+address+`
-			`+options+`
-		}
-		zone open {
-			rate 100/1m
-		}
-		zone closed {
-			rate 100/1m
-			on_store_error deny
-		}
-	}
-	respond ok`)
+	return harness.Caddyfile("", "rate_limit {\nstore redis {\naddress "+address+"\n"+options+"\n}\n"+
+		"zone open {\nrate 100/1m\n}\nzone closed {\nrate 100/1m\non_store_error deny\n}\n}\nrespond ok")
 }
 
 // TestWrongPasswordShows: without any request, the log says that Redis does not answer and what

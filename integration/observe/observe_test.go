@@ -157,17 +157,7 @@ func TestKeyNotInLogs(t *testing.T) {
 	}
 	text := ""
 	for _, c := range cases {
-		text += `
-			handle /` + c.zone + ` {
-				rate_limit {
-					zone ` + c.zone + ` {
-						key {header.X-Api-Key}
-						rate 1/1h
-					}
-					` + c.options + `
-				}
-				respond ok
-			}`
+		text += harness.Limited(c.zone, "key {header.X-Api-Key}\nrate 1/1h", c.options, "respond ok")
 	}
 	s := harness.StartCaddy(t, harness.Caddyfile("debug", text))
 	client := harness.NewClient(t, "")
