@@ -2,7 +2,6 @@
 package placeholder
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -159,15 +158,20 @@ var suggestions = []string{
 // ofClient are names for the address of the client that are common on the web, and wrong or old.
 var ofClient = regexp.MustCompile(`^(http\.(request\.)?)?(remote|client)[._]?(ip|addr|address)$`)
 
-// renamed are beginnings of names with the right ones, and a name for those that end there.
+// renamed are beginnings of names with the right ones, and the end of an example for names that are not whole.
 var renamed = []struct{ from, to, example string }{
 	{HeaderPrefix, HeaderPrefix, "X-Api-Key"},
 	{"http.request.headers.", HeaderPrefix, "X-Api-Key"},
+	{"http.request.header", "http.request.header", ".X-Api-Key"},
 	{CookiePrefix, CookiePrefix, "session"},
 	{"http.request.cookies.", CookiePrefix, "session"},
 	{QueryPrefix, QueryPrefix, "key"},
 	{"http.request.query.", QueryPrefix, "key"},
 	{"http.request.path", "http.request.uri.path", ""},
+	{"http.request.host.labels.", "http.request.host.labels.", "0"},
+	{"http.request.uri.path.", "http.request.uri.path.", "0"},
+	{"http.request.orig_uri.path.", "http.request.orig_uri.path.", "0"},
+	{ownPrefix, ownPrefix, "json.PATH"},
 }
 
 // similarTo returns the placeholder that a misspelled name most likely means, or "".
@@ -180,28 +184,14 @@ func similarTo(name string) string {
 		if end := strings.IndexFunc(rest, NotInFieldName); end >= 0 {
 			rest = rest[:end] // {http.request.header.X:none} without the default, which Caddy does not know
 		}
-		if ok {
-			return r.to + cmp.Or(rest, r.example)
+		switch {
+		case ok && (rest == "" || r.to+rest == name):
+			return r.to + r.example
+		case ok:
+			return r.to + rest
 		}
 	}
-	if similar := suggest.Nearest(name, suggestions); similar != "" {
-		return Full(similar)
-	}
-	for _, example := range examples {
-		if strings.HasPrefix(name, example[0]) {
-			return example[0] + example[1]
-		}
-	}
-	return ""
-}
-
-// examples have namespaces, and a name in each.
-var examples = [][2]string{
-	{"http.request.host.labels.", "0"},
-	{"http.request.uri.path.", "0"},
-	{"http.request.orig_uri.path.", "0"},
-	{"http.request.header", ".X-Api-Key"},
-	{ownPrefix, "json.PATH"},
+	return Full(suggest.Nearest(name, suggestions))
 }
 
 // varsPrefix is the namespace of a request's variables. Each of them exists as far as Caddy knows,
