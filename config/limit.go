@@ -169,16 +169,10 @@ func (l *Limit) Check() error {
 		return errors.New("algorithm adaptive was removed: write the directive adaptive_concurrency { ... } next to rate_limit (docs/compatibility.md#removed)")
 	case l.MaxEvents == nil && slots:
 		return errors.New("a zone for concurrency requires events, in JSON max_events, the number of slots")
-	case l.MaxEvents == nil && l.Window == Window{}:
+	case l.MaxEvents == nil, l.Window == Window{} && !slots:
 		return errors.New("a zone requires both events, in JSON max_events, and a window, such as rate 100/1m")
-	case l.MaxEvents == nil:
-		return fmt.Errorf("the events, in JSON max_events, are missing: write events 100, or rate 100/%s instead of window", l.Window.Format())
-	case l.Window != Window{} || slots:
-		return cmp.Or(placeholder.CheckOption("events", l.MaxEvents.From), placeholder.CheckOption("burst", l.Burst.From))
-	case l.MaxEvents.From != "":
-		return errors.New("the window is missing: write window 1m")
 	}
-	return fmt.Errorf("the window is missing: write window 1m, or rate %s/1m instead of events", l.MaxEvents)
+	return cmp.Or(placeholder.CheckOption("events", l.MaxEvents.From), placeholder.CheckOption("burst", l.Burst.From))
 }
 
 // Numbers returns the numbers for a request.
