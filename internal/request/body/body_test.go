@@ -161,3 +161,12 @@ func TestRoom(t *testing.T) {
 	}
 	patient.UntilEqual(t, "bytes inMemory after the requests", inMemory.Load, 0)
 }
+
+// TestOtherTextIsNotRead: a body that is no text in UTF-8 by its header is refused before it comes, however large it is.
+func TestOtherTextIsNotRead(t *testing.T) {
+	under := &tracked{Reader: strings.NewReader("x")}
+	r := &http.Request{Body: under, ContentLength: 5 * maxBody, Header: http.Header{"Content-Type": {"application/json; charset=utf-16"}}}
+	if _, refusal := ReadJSON(r); refusal == nil || refusal.Status != http.StatusUnsupportedMediaType || under.read > 0 {
+		t.Errorf("%+v after %d bytes, want 415 and none", refusal, under.read)
+	}
+}

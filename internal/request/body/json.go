@@ -14,12 +14,16 @@ import (
 // ReadJSON returns the one valid JSON text in UTF-8 that is in a body of at most 1 MiB, without a byte order mark and space around
 // it, or why it cannot be read. It is empty without a body.
 func ReadJSON(r *http.Request) (text []byte, refusal *Refusal) {
+	wrong := checkText(r)
+	if wrong != nil && r.ContentLength > 0 { // which needs no memory, and no time to come
+		return nil, wrong
+	}
 	whole, refusal := peek(r)
 	if refusal != nil || len(whole) == 0 {
 		return nil, refusal
 	}
-	if refusal = checkText(r); refusal != nil {
-		return nil, refusal
+	if wrong != nil {
+		return nil, wrong
 	}
 	text = bytes.TrimSpace(bytes.TrimPrefix(whole, []byte("\xef\xbb\xbf")))
 	if b, ok := r.Body.(*peeked); ok && len(text) > 0 && !b.valid {
