@@ -20,10 +20,10 @@ type Sleeper interface {
 	Sleep(d time.Duration)
 }
 
-// Timer is what [Clock.AfterFunc] has set. Its methods are those of [time.Timer].
+// Timer is what [Clock.AfterFunc] has set.
 type Timer interface {
+	// Stop is as that of [time.Timer].
 	Stop() bool
-	Reset(d time.Duration) bool
 }
 
 // System is the machine's monotonic clock.

@@ -104,31 +104,19 @@ func (t *Timeline) Sleep(d time.Duration) {
 
 // AfterFunc implements [Clock].
 func (t *Timeline) AfterFunc(d time.Duration, f func()) Timer {
-	timer := &plannedTimer{timeline: t, call: f}
-	timer.Reset(d)
+	timer := &plannedTimer{call: f}
+	t.Plan(t.now+d.Microseconds(), func() {
+		if timer.call != nil {
+			timer.call()
+		}
+	})
 	return timer
 }
 
-type plannedTimer struct {
-	timeline *Timeline
-	call     func()
-	set      uint64 // how often it was set or stopped
-}
+type plannedTimer struct{ call func() }
 
 // Stop implements [Timer].
 func (t *plannedTimer) Stop() bool {
-	t.set++
-	return false
-}
-
-// Reset implements [Timer].
-func (t *plannedTimer) Reset(d time.Duration) bool {
-	t.set++
-	set := t.set
-	t.timeline.Plan(t.timeline.now+d.Microseconds(), func() {
-		if set == t.set {
-			t.call()
-		}
-	})
+	t.call = nil
 	return false
 }
