@@ -16,7 +16,7 @@ type Counters struct {
 	NearLimit atomic.Uint64 // requests that have passed, and have left little of their limit
 	Latency   Histogram     // of decisions, including the time that requests are held
 	Keys      *topk.Recent  // nil if frequent keys are not counted
-	Networks  Networks
+	Networks  topk.Networks
 	Bans      atomic.Uint64 // that have begun
 	Costs     Costs         // of responses, in zones that read them in bodies
 	History   History
@@ -40,9 +40,7 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 	if t.Keys != nil {
 		t.Keys.Add(key, plan, kindOf(o))
 	}
-	if n := t.Networks.counting.Load(); n != nil {
-		n.add(key, o)
-	}
+	t.Networks.Add(key, kindOf(o))
 	if latency >= 0 {
 		t.Latency.Observe(latency)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
@@ -47,7 +48,7 @@ func showNetworks(c *adminCall) (any, error) {
 	}
 	n, err := c.intParameter("n", 20, 1, 1000)
 	return each(zones, func(z *runningZone) adminapi.Top {
-		return z.frequent(z.Stats.Networks.Look(z.Template.Address), int(n), topk.Requests, func(e *topk.Entry, k *adminapi.KeyCount) { k.Key = e.Key })
+		return z.frequent(z.Stats.Networks.Look(stats.TopSpan, z.Template.Address), int(n), topk.Requests, func(e *topk.Entry, k *adminapi.KeyCount) { k.Key = e.Key })
 	}), err
 }
 

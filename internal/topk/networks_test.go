@@ -1,4 +1,4 @@
-package stats_test
+package topk
 
 import (
 	"net/netip"
@@ -6,10 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 func address(key string) netip.Prefix {
@@ -20,27 +16,27 @@ func address(key string) netip.Prefix {
 // TestNetworksOnDemand: networks are counted from the first look on, and until nobody has looked for long.
 func TestNetworksOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c stats.Counters
-		look := func() uint64 { return c.Networks.Look(address).Spread().Requests }
-		add := func() { c.Add("203.0.113.7/32", "", outcome.Allowed, stats.Untimed) }
+		var n Networks
+		look := func() uint64 { return n.Look(span, address).Spread().Requests }
+		add := func() { n.Add("203.0.113.7/32", Requests) }
 		add()
-		if n := look(); n != 0 {
-			t.Errorf("it counts %d requests before somebody looks", n)
+		if got := look(); got != 0 {
+			t.Errorf("it counts %d requests before somebody looks", got)
 		}
 		for range 3 {
 			add()
 		}
-		if n := look(); n != 3 {
-			t.Errorf("%d requests, want 3", n)
+		if got := look(); got != 3 {
+			t.Errorf("%d requests, want 3", got)
 		}
 		for range 3 { // looks go on
-			time.Sleep(3 * stats.TopSpan)
+			time.Sleep(3 * span)
 			look()
 		}
 		if add(); look() != 1 {
 			t.Error("it does not count although somebody looks")
 		}
-		time.Sleep(6 * stats.TopSpan)
+		time.Sleep(6 * span)
 		if add(); look() != 0 {
 			t.Error("it counts although nobody has looked for half an hour")
 		}
@@ -49,17 +45,17 @@ func TestNetworksOnDemand(t *testing.T) {
 
 // TestNetworks: the requests of a network count together, whatever part of it a key is, and a key without an address does not count.
 func TestNetworks(t *testing.T) {
-	var c stats.Counters
-	c.Networks.Look(address)
+	var n Networks
+	n.Look(span, address)
 	for i := range 200 {
-		n := strconv.Itoa(i)
-		for _, key := range []string{"203.0.113." + n + "/32", "203.0." + n + ".0/16", "2001:db8:0:" + n + "::/64", "no address"} {
-			c.Add(key, "", outcome.Limited, stats.Untimed)
+		part := strconv.Itoa(i)
+		for _, key := range []string{"203.0.113." + part + "/32", "203.0." + part + ".0/16", "2001:db8:0:" + part + "::/64", "no address"} {
+			n.Add(key, Refused)
 		}
 	}
-	c.Add("203.0.113.7/32", "", outcome.Allowed, stats.Untimed)
+	n.Add("203.0.113.7/32", Requests)
 	counts := make(map[string][2]uint64)
-	top, _ := c.Networks.Look(address).Top(100, topk.Requests)
+	top, _ := n.Look(span, address).Top(100, Requests)
 	for _, e := range top {
 		counts[e.Key] = e.Counts
 	}
@@ -71,10 +67,10 @@ func TestNetworks(t *testing.T) {
 
 // TestNetworksAllocateNothing: a request that is counted allocates nothing, because operators look while somebody floods them.
 func TestNetworksAllocateNothing(t *testing.T) {
-	var c stats.Counters
-	c.Networks.Look(address)
+	var n Networks
+	n.Look(span, address)
 	for _, key := range []string{"203.0.113.107/32", "ffff:ffff:ffff:ffff::/64"} {
-		add := func() { c.Add(key, "", outcome.Limited, stats.Untimed) }
+		add := func() { n.Add(key, Refused) }
 		add()
 		if allocations := testing.AllocsPerRun(1000, add); allocations != 0 {
 			t.Errorf("%s: %v allocations", key, allocations)
