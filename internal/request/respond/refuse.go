@@ -55,7 +55,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 // Caddy longer than a decision takes the limiter, and Caddy logs each error with a status of 500
 // and above; both matter in a flood.
 func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
-	if p.catches(r) || status < http.StatusInternalServerError && p.mayBeInvoked(r) {
+	if p.ErrorRoutes(r) {
 		p.keepFields(r)
 		return caddyhttp.Error(status, err)
 	}
@@ -73,19 +73,11 @@ func (p *Responder) keepFields(r *http.Request) {
 	kept.around(nil).WrapServer(r)
 }
 
-// ErrorRoutes reports whether errors of this handler may reach error routes: those of the server,
-// as handle_errors makes them, or those of a subroute, which only JSON can have.
-func (p *Responder) ErrorRoutes(r *http.Request) bool { return p.catches(r) || p.mayBeInvoked(r) }
-
-func (p *Responder) catches(r *http.Request) bool {
+// ErrorRoutes reports whether errors of this handler may reach error routes: those of the server, as handle_errors makes them,
+// or those of a subroute around it, which only JSON can have.
+func (p *Responder) ErrorRoutes(r *http.Request) bool {
 	server := p.serverOf(r)
 	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 && !isErrorRoute(r)
-}
-
-// mayBeInvoked reports whether the handler may be in a named route, whose errors a subroute may catch that invokes it.
-func (p *Responder) mayBeInvoked(r *http.Request) bool {
-	server := p.serverOf(r)
-	return server != nil && len(server.NamedRoutes) > 0 && !isErrorRoute(r)
 }
 
 // isErrorRoute reports whether the request has an error already. An error of an error route would be logged, and its status

@@ -1,7 +1,6 @@
 package respond_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,29 +85,6 @@ func TestDenyReachesErrorRoutes(t *testing.T) {
 	}
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("Retry-After: %q, want 1", w.Header().Get("Retry-After"))
-	}
-}
-
-// TestNamedRoutes: where there are named routes, a subroute may catch a refusal, so it is an error. One of status 503 is none,
-// because Caddy would log each, nor one in an error route, whose status clients would not get.
-func TestNamedRoutes(t *testing.T) {
-	down := caddytest.Failing(t, caddytest.ErrNoAnswer).Option() + `"on_store_error": "deny", `
-	for _, c := range []struct {
-		store  string
-		caught error // before
-		status int
-		fails  bool
-	}{{"", nil, 429, true}, {"", errors.New("x"), 429, false}, {down, nil, 503, false}} {
-		h := caddytest.Load(t, `{`+c.store+`"rate_limits": {"z": {"max_events": 0, "window": "1h"}}}`)
-		w, err := refused(t, h, func(r *http.Request) {
-			r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server).NamedRoutes = map[string]*caddyhttp.Route{"a": {}}
-			if c.caught != nil {
-				*r = *r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, c.caught))
-			}
-		})
-		if (err != nil) != c.fails || !c.fails && w.Code != c.status {
-			t.Errorf("%+v: status %d, %v", c, w.Code, err)
-		}
 	}
 }
 
