@@ -18,7 +18,7 @@ func testWhy(t *testing.T, w *world) {
 	p.untilText("#why-body", "All of it back")
 	p.untilText("#why-body", "Zone plain allows this key.")
 	p.untilText("#why-body", "0 of 1")
-	p.untilText("#why-body", "Zone logins: the key has 2 parts")
+	p.untilText("#why-body", "Zone logins: the key is ")
 
 	p.click(`.refused [aria-label="Why? wim in zone clients"]`)
 	p.until("only this zone", `document.querySelectorAll('#why-body .verdict').length === 1 && document.getElementById('why-zone').value === 'clients'`)

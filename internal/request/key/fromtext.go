@@ -60,21 +60,10 @@ func (k *Template) FromValues(values []string) (key string, err error) {
 
 // errParts says which parts the key has, of which these were given.
 func (k *Template) errParts(given []string) error {
-	give, got := "; give all of them", ""
-	if len(given) != 1 {
-		got = fmt.Sprintf(", got %d", len(given))
-	}
-	switch names := k.PartNames(); len(names) {
-	case 0:
+	if !k.Varies() {
 		return fmt.Errorf("it has no key, because all requests share one limit: give none, got %q", strings.Join(given, " "))
-	case 1:
-		return fmt.Errorf("the key has 1 part, %s%s", names[0], got)
-	case 2:
-		give = "; give both"
-		fallthrough
-	default:
-		return fmt.Errorf("the key has %d parts: %s%s%s", len(names), strings.Join(names, " "), give, got)
 	}
+	return fmt.Errorf("the key is %s: give each part, got %d", strings.Join(k.PartNames(), " "), len(given))
 }
 
 // PartNames returns the placeholders of the template, as they are written in a Caddyfile.
