@@ -38,13 +38,3 @@ func (s Source) String() string {
 	}
 	return s.In + " " + s.Name
 }
-
-// Source returns the place of the first placeholder of a template that has one.
-func (k *Template) Source() (s Source, ok bool) {
-	for _, p := range k.placeholders {
-		if s, ok = SourceOf(p.Placeholder); ok {
-			break
-		}
-	}
-	return s, ok
-}

@@ -55,14 +55,16 @@ func (z *Zone) PlanlessStatus() int { return cmp.Or(z.Plan.Default.Status, http.
 // for the field Authorization, and one that just names the place for others, for which there is no
 // standard. It is empty if clients do not send the key as it is.
 func challengeFor(k *key.Template) string {
-	source, ok := k.Source()
-	switch {
-	case !ok:
-		return ""
-	case source == key.Source{In: key.Header, Name: "Authorization"}:
-		return `Bearer realm="restricted"`
+	for _, p := range k.Parts {
+		switch source, ok := key.SourceOf(p.Placeholder); {
+		case !ok:
+		case source == key.Source{In: key.Header, Name: "Authorization"}:
+			return `Bearer realm="restricted"`
+		default:
+			return "ApiKey in=" + source.In + ", name=" + strconv.QuoteToASCII(source.Name)
+		}
 	}
-	return "ApiKey in=" + source.In + ", name=" + strconv.QuoteToASCII(source.Name)
+	return ""
 }
 
 // ChargesLate reports whether the charge depends on the response.
