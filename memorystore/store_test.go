@@ -16,14 +16,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-func TestStore(t *testing.T) { storetest.Run(t, open) }
-
-// open returns a store whose clock the test moves.
-func open(t testing.TB) (store.Store, func(int64)) {
-	s, setNow := openWith(t, memorystore.Options{})
-	return s, setNow
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) { return openWith(t, memorystore.Options{}) })
 }
 
+// openWith returns a store whose clock the test moves.
 func openWith(t testing.TB, options memorystore.Options) (*memorystore.Store, func(int64)) {
 	t.Helper()
 	now := new(atomic.Int64)

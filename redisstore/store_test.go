@@ -94,43 +94,19 @@ func closed(t testing.TB, s *redisstore.Store) {
 	}
 }
 
-// TestStats: the statistics count slots that are held, and refusals for which Redis was not
-// asked.
-func TestStats(t *testing.T) {
-	t.Parallel()
-	s := open(t, remembers(redistest.Shared(t)))
-	stats := s.Stats()
-	if len(stats.InUse) != 0 || stats.DenyHits != 0 {
-		t.Fatalf("at first: %+v", stats)
-	}
-	none := storetest.Rule(t, "none", "fixed_window", algorithms.Limit{Events: 0, Window: time.Hour})
-	for range 10 {
-		ask(t, s, store.Check{Rule: none, Key: "client", Cost: 1})
-	}
-	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5, Lease: time.Minute})
-	for range 3 {
-		ask(t, s, store.Check{Rule: slots, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(slots)})
-	}
-	if stats = s.Stats(); stats.InUse["slots"] != 3 || stats.DenyHits != 9 {
-		t.Errorf("3 slots are held, 9 of 10 refusals were remembered: %+v", stats)
-	}
-	if stats.Breaker != store.BreakerClosed {
-		t.Errorf("the breaker is %s", stats.Breaker)
-	}
-}
-
 // TestHeldUntilAllIsBack: giving back a part of a charge leaves the rest held, so it is still
-// renewed.
+// renewed. The statistics count all that is held.
 func TestHeldUntilAllIsBack(t *testing.T) {
 	t.Parallel()
 	s := open(t, at(redistest.Shared(t)))
 	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5})
 	c := store.Check{Rule: slots, Key: "client", Cost: 3, LeaseID: storetest.LeaseID(slots)}
 	ask(t, s, c)
-	for _, step := range []struct{ delta, held int64 }{{-1, 1}, {-2, 1}, {-3, 0}} {
+	take(t, s, slots, "client", 1)
+	for _, step := range []struct{ delta, held int64 }{{-1, 2}, {-2, 2}, {-3, 1}} {
 		s.Adjust(store.Adjustment{Check: c, Delta: step.delta})
-		if got := s.Stats().InUse["slots"]; got != step.held {
-			t.Errorf("after %d of -3: %d held, want %d", step.delta, got, step.held)
+		if got := s.Stats(); got.InUse["slots"] != step.held || got.Breaker != store.BreakerClosed {
+			t.Errorf("after %d of -3: %+v, want %d held", step.delta, got, step.held)
 		}
 	}
 }
@@ -143,24 +119,19 @@ func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decisi
 	return decisions
 }
 
-// remembers returns the options of a store that remembers refusals for long.
-func remembers(server *redistest.Server) redisstore.Options {
-	o := at(server)
-	o.DenyCache = time.Minute
-	return o
-}
-
 // TestRefusalsAreRemembered: a refusal is remembered, and a ban, until the key is charged, reset or unbanned. Redis answers
 // a peek all the same. Package refusals has what else must be asked again.
 func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
-	s := open(t, remembers(redistest.Shared(t)))
+	options := at(redistest.Shared(t))
+	options.DenyCache = time.Minute
+	s := open(t, options)
 	asks := func(name string, asked bool, c store.Check) algorithms.Decision {
 		t.Helper()
 		before := s.Stats().DenyHits
 		d := ask(t, s, c)[0]
-		if was := s.Stats().DenyHits == before; was != asked {
-			t.Errorf("%s: Redis was asked: %v, and says %+v", name, was, d)
+		if hits := s.Stats().DenyHits - before; (hits == 0) != asked || hits > 1 {
+			t.Errorf("%s: %d answers are remembered, and say %+v", name, hits, d)
 		}
 		return d
 	}
