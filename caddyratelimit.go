@@ -111,7 +111,7 @@ type Handler struct {
 	Storage json.RawMessage `json:"storage,omitempty" syntax:"<name> [<value>...] { ... }"`
 
 	// Has no effect either: expired keys are removed once a minute.
-	SweepInterval caddy.Duration `json:"sweep_interval,omitempty" range:"100ms.."`
+	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 
 	logger   *zap.Logger
 	warnings map[string][]string // by zone, from when it was loaded

@@ -199,7 +199,7 @@ func (t *tableTest) same(b *block, f *option.Field, line, value string) {
 		into := reflect.New(reflect.TypeOf(b.of)).Interface()
 		text, err := json.Marshal(object)
 		if err == nil {
-			err = json.Unmarshal(text, into)
+			err = option.JSON(text, into)
 		}
 		if err == nil {
 			text, err = json.Marshal(into)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 // fixed is a window of a length.
@@ -147,12 +148,14 @@ func FuzzWindowJSON(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var got, again config.Window
-		if json.Unmarshal([]byte(text), &got) != nil {
+		var got, again struct {
+			Window config.Window `json:"window" range:"1ms.."`
+		}
+		if option.JSON([]byte(`{"window": `+text+`}`), &got) != nil || got.Window == (config.Window{}) {
 			return
 		}
 		written, err := json.Marshal(got)
-		if err != nil || json.Unmarshal(written, &again) != nil || again != got {
+		if err != nil || option.JSON(written, &again) != nil || again != got {
 			t.Errorf("%s is %+v, which is written as %s, %v, and is %+v then", text, got, written, err, again)
 		}
 	})
