@@ -221,8 +221,6 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 		return d.ArgErr()
 	case len(args) > 0 && args[0] == "":
 		return d.Errf("%s is empty", name)
-	case len(args) > 0 && strings.HasPrefix(args[0], "*"):
-		return d.Errf("'%s' is not a matcher: write %s path %s", args[0], name, strings.Join(args, " "))
 	case len(args) == 0 || !isMatcherToken(args[0]):
 		if len(args) > 0 && second(args) != "" {
 			return d.Errf("%s takes one matcher on its line, and '%s' is another: write a block with a line for each", name, second(args))
