@@ -1,7 +1,6 @@
 package key
 
 import (
-	"fmt"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -11,16 +10,10 @@ import (
 
 // RepeatedError says that a request has different values where a key needs one. The upstream may use
 // any of them, so a client could choose its key.
-type RepeatedError struct{ placeholder string }
+type RepeatedError struct{ Source }
 
 func (e *RepeatedError) Error() string {
-	return fmt.Sprintf("the request has different values for {%s}", e.placeholder)
-}
-
-// Detail says it to the client, in words instead of the placeholder of the config.
-func (e *RepeatedError) Detail() string {
-	source, _ := SourceOf(e.placeholder)
-	return "the request has different values for " + source.String()
+	return "the request has different values for " + e.Source.String()
 }
 
 // repeatable is a placeholder for which a request may have several values.
@@ -35,10 +28,11 @@ func newRepeatable(named string) *repeatable {
 	if !ok {
 		return nil
 	}
+	name := s.Name
 	if s.In != Header {
-		s.Name = phpName(s.Name)
+		name = phpName(name)
 	}
-	return &repeatable{s.In, s.Name, &RepeatedError{named}}
+	return &repeatable{s.In, name, &RepeatedError{s}}
 }
 
 // each calls found with each value. It finds what any upstream might find: values with spaces

@@ -66,7 +66,7 @@ func detail(a *limiter.Answer, retryAfter int64) string {
 	why, d := "a limit is used up", &a.Decision
 	switch {
 	case a.Problem == limiter.WrongRequest:
-		return a.Zone.Detail(a.Err) + ". Change the request: waiting does not help."
+		return a.Err.Error() + ". Change the request: waiting does not help."
 	case a.Problem == limiter.ReducedCapacity:
 		return "the server has no capacity for this request now. Try again in " + wait + ". The request is not the reason."
 	case a.NeverPasses() && tells(a):

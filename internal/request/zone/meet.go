@@ -217,8 +217,8 @@ func (z *Zone) findCost(c *Check, r *placeholder.Request) (_ found, err error) {
 
 // refuseInvalid refuses a request that has no valid plan, limit or cost.
 func (z *Zone) refuseInvalid(c *Check, err error) (found, error) {
-	if _, repeated := errors.AsType[*key.RepeatedError](err); repeated {
-		return c.reject(http.StatusBadRequest, err)
+	if repeated, ok := errors.AsType[*key.RepeatedError](err); ok {
+		return c.reject(http.StatusBadRequest, repeated)
 	}
 	if c.log != nil && z.invalid.Allow() {
 		c.log.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(err))

@@ -1,10 +1,6 @@
 package zone
 
-import (
-	"errors"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
-)
+import "errors"
 
 // Why a zone refuses a request without asking the store; or else a [*key.RepeatedError].
 var (
@@ -13,14 +9,6 @@ var (
 	errNoPlan  = errors.New("the request has no plan")
 	errInvalid = errors.New("the request has no valid limit")
 )
-
-// Detail says to the client why its request was rejected.
-func (z *Zone) Detail(why error) string {
-	if repeated, ok := errors.AsType[*key.RepeatedError](why); ok {
-		return repeated.Detail()
-	}
-	return why.Error()
-}
 
 // ChallengeFor returns the challenge for a client whose request was rejected; "" if there is none.
 func (z *Zone) ChallengeFor(why error) string {
