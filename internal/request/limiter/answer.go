@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
 // Answer is what the client of a request gets that does not pass.
@@ -53,14 +52,12 @@ func (v *Verdict) Answer(usual int) Answer {
 
 // Answer returns what the client of a refused request gets, with this refusal as the one that binds most.
 func (e *Entry) Answer(usual int) Answer {
-	a := Answer{Entry: *e, Err: e.Reason(), Status: e.Check.Status, Outcome: outcome.Rejected}
+	a := Answer{Entry: *e, Err: e.Reason(), Status: e.Check.Status, Outcome: e.refused()}
 	if e.Policy == nil {
 		return a
 	}
-	d := &e.Decision
-	a.Status, a.Problem, a.Outcome = usual, QuotaExceeded, zone.RefusalOutcome(d)
-	a.Told = e.Waits().Told
-	if d.Banned {
+	a.Status, a.Problem, a.Told = usual, QuotaExceeded, e.Waits().Told
+	if e.Decision.Banned {
 		a.Problem = AbnormalUsage
 	}
 	return a

@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -36,21 +35,15 @@ func (e *Entry) Ask() store.Check {
 // Reason is why the zone refuses the request, if it does.
 func (e *Entry) Reason() error { return cmp.Or(e.Rejection, e.Zone.Exceeded) }
 
-// rejected is the outcome of a refusal for which the store was not asked. With a Policy it is the ban of a network.
-func (e *Entry) rejected() outcome.Outcome {
+// refused is the outcome of a refusal. Without a Policy it is not one by a limit.
+func (e *Entry) refused() outcome.Outcome {
 	switch {
 	case e.DryRun:
 		return outcome.DryRun
-	case e.Policy != nil:
-		return zone.RefusalOutcome(&e.Decision)
+	case e.Policy == nil:
+		return outcome.Rejected
 	}
-	return outcome.Rejected
-}
-
-// BanLasts returns how long a ban lasts at most that begins with the refusal. A decision has the wait for the limit if that is longer.
-func (e *Entry) BanLasts() time.Duration {
-	ban := e.Zone.KeyRules.Ban
-	return min(e.Decision.RetryAfter, max(ban.For, ban.UpTo))
+	return zone.RefusalOutcome(&e.Decision)
 }
 
 // Unknown reports whether the decision has no numbers: the store has refused the request for another zone, and not decided this one.

@@ -150,7 +150,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 		}
 		switch {
 		case e.Rejection != nil:
-			v.count(e, e.rejected(), stats.Untimed)
+			v.count(e, e.refused(), stats.Untimed)
 			v.Rejections = append(v.Rejections, *e)
 			v.dropLast() // and e with it
 			if v.Rejected() != nil {

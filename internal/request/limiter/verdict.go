@@ -253,10 +253,8 @@ func (v *Verdict) countDecisions(took time.Duration) {
 			e.Zone.Stats.Bans.Add(1)
 		}
 		switch {
-		case !e.Decision.Allowed && e.DryRun:
-			o = outcome.DryRun
 		case !e.Decision.Allowed:
-			o = zone.RefusalOutcome(&e.Decision)
+			o = e.refused()
 		case v.Refused && !e.DryRun:
 			o = outcome.NotCharged
 		}

@@ -76,7 +76,7 @@ const (
 
 // ofKind says how each kind is told.
 var ofKind = [kinds]struct {
-	message string // of lines, in the words of github.com/mholt/caddy-ratelimit; empty if there are none
+	message string // of lines, in the words of github.com/mholt/caddy-ratelimit
 	event   string // empty if there is none: nothing has to be done about a dry run
 	most    uint64 // how many are told in a zone and second
 }{
@@ -117,15 +117,10 @@ func (p *Reporter) refused(r *http.Request, f *limiter.Entry) {
 	p.tell(r, f, k)
 }
 
-// wants reports whether a kind has lines, and whether anybody waits for its events.
-func (p *Reporter) wants(k kind) (lines, events bool) {
-	lines = p.Log != LogOff && ofKind[k].message != "" && p.Logger.Core().Enabled(zap.InfoLevel)
-	return lines, ofKind[k].event != "" && p.Events.Wanted(ofKind[k].event)
-}
-
 // tell reports a refusal in the log and by an event, if it is the turn of one.
 func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind) {
-	lines, events := p.wants(k)
+	lines := p.Log != LogOff && p.Logger.Core().Enabled(zap.InfoLevel)
+	events := ofKind[k].event != "" && p.Events.Wanted(ofKind[k].event)
 	if !lines && !events {
 		return
 	}
@@ -135,8 +130,10 @@ func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind) {
 		return
 	}
 	fields := p.fields(r, f, k)
-	if k == banned {
-		fields = append(fields, fieldsOfBan(f)...)
+	if k == banned { // a decision has the wait for the limit if that is longer than the ban
+		ban := f.Zone.KeyRules.Ban
+		until := time.UnixMicro(f.Decision.At).Add(min(f.Decision.RetryAfter, max(ban.For, ban.UpTo)))
+		fields = append(fields, zap.Time("until", until.UTC()), zap.Int64("refusals", ban.After))
 	}
 	if more > 0 && !all {
 		fields = append(fields, zap.Uint64("more", more))
@@ -171,16 +168,6 @@ func (p *Reporter) fields(r *http.Request, f *limiter.Entry, k kind) []zap.Field
 	fields = append(fields, k.dryRun(), flag("banned", f.Decision.Banned && k != banned))
 	if p.LogKey {
 		fields = append(fields, zap.String("key", logging.Key(f.Key)))
-	}
-	return fields
-}
-
-// fieldsOfBan are what lines and events say of a ban that begins.
-func fieldsOfBan(f *limiter.Entry) []zap.Field {
-	until := time.UnixMicro(f.Decision.At).Add(f.BanLasts())
-	fields := []zap.Field{zap.Time("until", until.UTC()), zap.Int64("refusals", f.Zone.KeyRules.Ban.After)}
-	if network := f.Zone.Template.Address(f.Key); network.IsValid() && !network.IsSingleIP() {
-		fields = append(fields, zap.String("network", network.String()))
 	}
 	return fields
 }

@@ -52,7 +52,7 @@ func (p *Reporter) tellRest() (goesOn bool) {
 			if n, most := c.now.Swap(0), ofKind[k].most; n > 0 {
 				c.more.Add(max(n, most) - most)
 				goesOn = true
-			} else if more := c.more.Swap(0); more > 0 && p.Log == LogFirst && ofKind[k].message != "" {
+			} else if more := c.more.Swap(0); more > 0 && p.Log == LogFirst {
 				p.Logger.Info(ofKind[k].message+" again", zap.String("zone", z.Name), zap.Uint64("more", more), k.dryRun())
 			}
 		}

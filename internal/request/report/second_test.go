@@ -243,7 +243,7 @@ func TestBanIsLogged(t *testing.T) {
 			}
 			data := lines[0].ContextMap()
 			if until, _ := data["until"].(time.Time); !until.Equal(began.Add(time.Hour)) || data["zone"] != "flooded" ||
-				data["refusals"] != int64(3) || data["remote_ip"] != "192.0.2.1" || data["key"] != "198.51.100.0/24" || data["network"] != data["key"] {
+				data["refusals"] != int64(3) || data["remote_ip"] != "192.0.2.1" || data["key"] != "198.51.100.0/24" {
 				t.Errorf("the line of a ban has %v", data)
 			}
 			p.Close()
