@@ -57,12 +57,9 @@ func (l *line) removeLast() lineTurn {
 	return last
 }
 
-// add inserts a turn in order, most often at the end, and returns its index.
+// add inserts a turn in order, and returns its index.
 func (l *line) add(t lineTurn) (place int) {
-	place = len(l.turns)
-	if place > 0 && l.turns[place-1].at > t.at {
-		place = sort.Search(place, func(i int) bool { return l.turns[i].at > t.at })
-	}
+	place = sort.Search(len(l.turns), func(i int) bool { return l.turns[i].at > t.at })
 	l.turns = slices.Insert(l.turns, place, t)
 	return place
 }

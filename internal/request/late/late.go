@@ -174,10 +174,7 @@ func (c *Completion) pay(l *charge, final int64) {
 
 // parseCost parses the cost of a request that an upstream has sent.
 func parseCost(values []string) (int64, error) {
-	if len(values) > 1 {
-		return 0, fmt.Errorf("it says so %d times", len(values))
-	}
-	text := strings.TrimSpace(values[0])
+	text := strings.TrimSpace(strings.Join(values, ", "))
 	cost, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || !config.ValidCost(cost) {
 		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
