@@ -4,17 +4,16 @@ import (
 	"net/http"
 	"slices"
 
-	"go.uber.org/zap/zapcore"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/usage"
 )
 
-// settledCost is what happened to one charge.
+// settledCost is what happened to one charge, for the access log.
 type settledCost struct {
-	zone          string
-	result        stats.CostResult
-	booked, final int64
+	Zone   string `json:"zone"`
+	Result string `json:"result"`
+	Booked int64  `json:"booked"`
+	Cost   int64  `json:"cost"`
 }
 
 // openBody begins the body of a response. It reports whether its pieces must be passed to Write. Zones that read the same
@@ -103,14 +102,5 @@ func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final i
 // count counts what happened to a charge, and keeps it for the access log.
 func (c *Completion) count(l *charge, result stats.CostResult, final int64) {
 	l.zone.Stats.Costs.Add(result, final)
-	c.settled = append(c.settled, settledCost{l.zone.Name, result, l.booked.Cost, final})
-}
-
-// MarshalLogObject implements [zapcore.ObjectMarshaler].
-func (s settledCost) MarshalLogObject(to zapcore.ObjectEncoder) error {
-	to.AddString("zone", s.zone)
-	to.AddString("result", stats.CostNames[s.result])
-	to.AddInt64("booked", s.booked)
-	to.AddInt64("cost", s.final)
-	return nil
+	c.settled = append(c.settled, settledCost{l.zone.Name, stats.CostNames[result], l.booked.Cost, final})
 }

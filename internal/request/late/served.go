@@ -6,7 +6,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // Routes says whether error routes may respond to a request whose handlers fail.
@@ -78,16 +77,7 @@ func (c *Completion) toAccessLog(r *http.Request) {
 		return
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Add(zap.Array("rate_limit_costs", c))
+		c.settled = []settledCost{}
+		extra.Add(zap.Reflect("rate_limit_costs", &c.settled)) // as it is when the line is written
 	}
-}
-
-// MarshalLogArray implements [zapcore.ArrayMarshaler].
-func (c *Completion) MarshalLogArray(to zapcore.ArrayEncoder) error {
-	for _, one := range c.settled {
-		if err := to.AppendObject(one); err != nil {
-			return err
-		}
-	}
-	return nil
 }
