@@ -42,7 +42,7 @@ type Responder struct {
 func New(ctx caddy.Context, c Config) *Responder {
 	p := &Responder{Config: c, caught: caughtBySubroute(ctx), hides: slices.ContainsFunc(c.Zones, (*zone.Zone).Hidden)}
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
+	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.Policy == nil || z.Overrides || z.Enforce != nil }) {
 		return p // the limits of requests that met all zones may differ
 	}
 	for _, z := range c.Zones {

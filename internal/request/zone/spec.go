@@ -96,10 +96,3 @@ func (z *Zone) describe() string {
 	}
 	return text
 }
-
-// looksAtRequests reports whether options look at single requests, so that the zone's limit and its cost are
-// not those of all.
-func (z *Zone) looksAtRequests() bool {
-	return z.Plan != nil || z.Limit.Varies() || z.Cost.From != "" || z.Fields != nil || len(z.Exempt) > 0 || len(z.Block) > 0 ||
-		z.MissingKey.Word != config.MissingShare || z.Enforce != nil
-}

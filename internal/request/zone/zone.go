@@ -43,7 +43,6 @@ type Zone struct {
 	DefaultPlan *Plan            // for requests without a plan; nil if these are rejected
 	Policy      *QuotaPolicy     // nil if it depends on the request
 	likely      *QuotaPolicy     // one of them
-	HasPolicies bool             // it may be another one, or none
 	Exceeded    error            // the error of a refused request
 	Description string           // what all uses of the name share besides the key, in words
 	enforceSeed uint64           // of the hash that chooses for which keys the limit is enforced
@@ -92,7 +91,7 @@ func (z *Zone) makePolicies() (err error) {
 			return err
 		}
 	}
-	z.Policy, z.HasPolicies = z.OwnPolicies.Fixed, z.looksAtRequests()
+	z.Policy = z.OwnPolicies.Fixed
 	if z.Plan != nil {
 		z.Policy = nil
 		if err := z.makePlans(); err != nil {
