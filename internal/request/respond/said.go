@@ -14,58 +14,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
-// What is said of a decision, where there is something to say, by its names in [record.field].
-var (
-	inAccessLog = []string{
-		"outcome", "dry_run", "zone", "limit", "remaining", "cost", "plan", "retry_after",
-	}
-	inPlaceholder = []string{"zone", "limit", "remaining", "reset", "retry_after", "cost", "plan"}
-)
-
-// field returns one of the things that are said of a decision, which is skipped if no store has decided.
-func (t *record) field(name string) zap.Field {
-	switch name {
-	case "outcome":
-		return zap.String(name, outcome.Names[t.outcome])
-	case "dry_run":
-		return zap.String(name, nameOf(t.wouldBe))
-	case "zone":
-		return zap.String(name, nameOf(t.zone))
-	}
-	if t.policy == nil {
-		return zap.Skip()
-	}
-	switch name {
-	case "limit":
-		return zap.Int64(name, t.quota)
-	case "remaining":
-		return zap.Int64(name, t.remaining)
-	case "reset":
-		return zap.Int64(name, t.untilFull())
-	case "cost":
-		return zap.Int64(name, t.cost)
-	case "plan":
-		return zap.String(name, t.policy.Plan)
-	case "retry_after":
-		return zap.Int64(name, t.retryAfter)
-	}
-	return zap.Skip()
-}
-
 func nameOf(z *zone.Zone) string {
 	if z == nil {
 		return ""
 	}
 	return z.Name
-}
-
-// saysNothing reports whether a field is left out. The numbers of a limit are not, also if they are 0.
-func saysNothing(f zap.Field) bool {
-	switch f.Key {
-	case "limit", "remaining", "cost":
-		return false
-	}
-	return f.Integer == 0 && f.String == ""
 }
 
 // toAccessLog adds the record to the request's line in the access log. The line shows what is
@@ -76,12 +29,26 @@ func (t *record) toAccessLog(r *http.Request) {
 	}
 }
 
-// MarshalLogObject implements [zapcore.ObjectMarshaler].
+// MarshalLogObject implements [zapcore.ObjectMarshaler]. It leaves out what there is nothing to say of.
 func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
-	for _, name := range inAccessLog {
-		if f := t.field(name); !saysNothing(f) {
-			f.AddTo(to)
-		}
+	to.AddString("outcome", outcome.Names[t.outcome])
+	if t.wouldBe != nil {
+		to.AddString("dry_run", t.wouldBe.Name)
+	}
+	if t.zone != nil {
+		to.AddString("zone", t.zone.Name)
+	}
+	if t.policy == nil {
+		return nil
+	}
+	to.AddInt64("limit", t.quota)
+	to.AddInt64("remaining", t.remaining)
+	to.AddInt64("cost", t.cost)
+	if t.policy.Plan != "" {
+		to.AddString("plan", t.policy.Plan)
+	}
+	if t.retryAfter > 0 {
+		to.AddInt64("retry_after", t.retryAfter)
 	}
 	return nil
 }
@@ -94,26 +61,40 @@ const (
 
 // placeholder is a function for Caddy's replacer, which calls it only when a placeholder is used.
 // If nothing was decided, the values are empty and not unknown.
-func (t *record) placeholder(name string) (any, bool) {
+func (t *record) placeholder(name string) (value any, known bool) {
 	name, ok := strings.CutPrefix(name, placeholders)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, false
-	case name == "allowed":
+	}
+	switch name {
+	case "allowed":
 		return t.outcome.Passes(), true
-	case name == exceeded+"name":
+	case "zone":
+		return nameOf(t.zone), true
+	case exceeded + "name":
 		return t.exceededName()
-	case slices.Contains(inPlaceholder, name):
-		f := t.field(name)
-		if f.Type == zapcore.Int64Type {
-			return f.Integer, true
-		}
-		return f.String, true
+	case "limit":
+		value = t.quota
+	case "remaining":
+		value = t.remaining
+	case "reset":
+		value = t.untilFull()
+	case "retry_after":
+		value = t.retryAfter
+	case "cost":
+		value = t.cost
+	case "plan":
+	default:
+		name, ok = strings.CutPrefix(name, exceeded)
+		return t.exceeds(name), ok
 	}
-	if name, ok = strings.CutPrefix(name, exceeded); ok {
-		return t.exceeds(name), true
+	switch {
+	case t.policy == nil: // no store has decided
+		value = ""
+	case name == "plan":
+		value = t.policy.Plan
 	}
-	return nil, false
+	return value, true
 }
 
 // exceededName names the zone that refuses, or the dry run that would. Otherwise the placeholder is
