@@ -62,9 +62,9 @@ func costOf(f *Fields, contentType string, pieces ...string) string {
 	return shownCost(r.Cost())
 }
 
-func shownCost(n int64, found bool, err error) string {
+func shownCost(n int64, found, valid bool) string {
 	switch {
-	case err != nil:
+	case !valid:
 		return "invalid"
 	case !found:
 		return "unknown"

@@ -21,16 +21,10 @@ const (
 
 // Fields are the numbers that make up a cost. They do not change, and many goroutines may use them.
 type Fields struct {
-	terms []term
+	terms []*big.Rat // the weights of the summands: each is the last number at one of its paths, times the weight
 	top   node
 	paths int
 	text  string
-}
-
-// term is one summand of a cost: the last number at one of its paths, times the weight.
-type term struct {
-	text   string
-	weight *big.Rat
 }
 
 // node is a place in JSON texts that paths lead to.
@@ -67,10 +61,10 @@ func ParseFields(texts []string) (*Fields, error) {
 
 func (f *Fields) add(text string) error {
 	paths, weight, weighted := strings.Cut(text, "*")
-	t := term{text: text, weight: big.NewRat(1, 1)}
+	t := big.NewRat(1, 1)
 	if weighted {
 		var err error
-		if t.weight, err = parseWeight(weight); err != nil {
+		if t, err = parseWeight(weight); err != nil {
 			return fmt.Errorf("%q: %w", text, err)
 		}
 	}
@@ -109,23 +103,21 @@ func (f *Fields) add(text string) error {
 // String returns the terms as they were written.
 func (f *Fields) String() string { return f.text }
 
-// sum returns the cost, rounded up, and whether any term has a number, given the last value of each.
-func (f *Fields) sum(last *[MaxFields][]byte) (cost int64, found bool, err error) {
+// sum returns the cost, rounded up, given the last value of each term. It reports whether any term has a number, and whether
+// all of them and the sum are numbers of a cost.
+func (f *Fields) sum(last *[MaxFields][]byte) (cost int64, found, valid bool) {
 	total := new(big.Rat)
-	for i, t := range f.terms {
+	for i, weight := range f.terms {
 		if last[i] == nil {
 			continue
 		}
 		n := exact(last[i])
 		if n == nil || n.Sign() < 0 || n.Cmp(big.NewRat(MaxCost, 1)) > 0 {
-			return 0, false, fmt.Errorf("%s must be a number from 0 to %d", t.text, MaxCost)
+			return 0, false, false
 		}
-		total.Add(total, n.Mul(n, t.weight))
+		total.Add(total, n.Mul(n, weight))
 		found = true
 	}
-	if !found {
-		return 0, false, nil
-	}
-	cost, err = roundUp(total)
-	return cost, err == nil, err
+	cost, valid = roundUp(total)
+	return cost, found && valid, valid
 }

@@ -64,14 +64,14 @@ func wholeNumber(text []byte) (string, bool) {
 	return strconv.FormatInt(n, 10), true
 }
 
-// roundUp returns the whole cost of a sum.
-func roundUp(total *big.Rat) (int64, error) {
+// roundUp returns the whole cost of a sum, and whether it is one.
+func roundUp(total *big.Rat) (int64, bool) {
 	cost, rest := new(big.Int).DivMod(total.Num(), total.Denom(), new(big.Int))
 	if rest.Sign() != 0 {
 		cost.Add(cost, big.NewInt(1))
 	}
-	if !cost.IsInt64() || cost.Int64() < 0 || cost.Int64() > MaxCost {
-		return 0, fmt.Errorf("the sum must be from 0 to %d, got %.40s", MaxCost, cost)
+	if !cost.IsInt64() || cost.Sign() < 0 || cost.Int64() > MaxCost {
+		return 0, false
 	}
-	return cost.Int64(), nil
+	return cost.Int64(), true
 }

@@ -164,11 +164,8 @@ func (r *Reader) Close() error {
 	return r.failure
 }
 
-// Cost returns the cost by what has been read, and whether there was any number. The error says
-// that a number is no cost.
-func (r *Reader) Cost() (cost int64, found bool, err error) {
-	return r.scanner.fields.sum(&r.last)
-}
+// Cost returns the cost by what has been read, whether there was any number, and whether all are numbers of a cost.
+func (r *Reader) Cost() (cost int64, found, valid bool) { return r.scanner.fields.sum(&r.last) }
 
 // Done reports whether a stream has come to the event [DONE], with which most backends end it, so that
 // nothing is missing if its connection ends then.

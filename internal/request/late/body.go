@@ -71,14 +71,13 @@ func (c *Completion) settle(brokenOff bool) {
 // final returns what the request has cost.
 func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final int64) {
 	var events, said int64
-	var err error
-	found := false
+	found, valid := false, true
 	if r := l.reader; r != nil {
 		if decoding := r.Close(); l.unreadable == nil {
 			l.unreadable = decoding
 		}
 		events = r.Events()
-		said, found, err = r.Cost()
+		said, found, valid = r.Cost()
 		brokenOff = brokenOff && !r.Done()
 	}
 	from, booked := l.zone.Charge, l.booked.Cost
@@ -87,7 +86,7 @@ func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final i
 		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said)
 	case l.unreadable != nil:
 		result = stats.CostEncoded
-	case err != nil:
+	case !valid:
 		result = stats.CostInvalid
 	case found:
 		return stats.CostRead, said
