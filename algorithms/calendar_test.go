@@ -39,6 +39,8 @@ func TestCalendar(t *testing.T) {
 			_, change := at.ZoneBounds()
 			if change.IsZero() {
 				change = at.AddDate(1, 0, 0) // clocks that never change
+			} else if !change.After(at) {
+				change = at.AddDate(0, 0, 1) // package time ends leap years a day early that it knows only by a rule
 			}
 			for _, off := range []time.Duration{-25 * time.Hour, -time.Hour, -time.Microsecond, 0, time.Hour, 25 * time.Hour} {
 				for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year} {
