@@ -84,7 +84,7 @@ func (b *block) frame(f *option.Field) string {
 
 // samples are values of options whose tags do not say one.
 var samples = map[string]string{
-	"rate_limit.zone": "y {; rate 1/1m; }", "rate_limit.store": "memory", "rate_limit.header_name": "RateLimit X-Quota", "rate_limit.distributed": "{; }", "rate_limit.storage": "redis",
+	"rate_limit.zone": "y {; rate 1/1m; }", "rate_limit.store": "memory", "rate_limit.header_name": "RateLimit X-Quota", "rate_limit.distributed": "{; }", "rate_limit.storage": "redis", "rate_limit.sweep_interval": "1m",
 	"zone.match": "path /a", "zone.key": "{header.B}", "rate": "5/1m", "algorithm": "fixed_window", "timezone": "Europe/Paris", "zone.missing_key": "reject 403",
 	"zone.charge": "{; status 401; }", "zone.plan": "{header.A} {; a unlimited; default a; }", "zone.exempt": "192.0.2.1", "zone.block": "192.0.2.0/24",
 	"zone.ban": "1m after 3 refusals in 1m", "plans.default": "a", "charge.status": "401 5xx", "charge.match_header": "A b", "charge.json": "a b*4",
