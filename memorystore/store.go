@@ -62,14 +62,6 @@ type Options struct {
 	Logger func() *zap.Logger
 }
 
-// Validate reports the first invalid option.
-func (o Options) Validate() error {
-	if o.MaxKeys != 0 && o.MaxKeys < MinMaxKeys {
-		return fmt.Errorf("max_keys must be at least %d, got %d", MinMaxKeys, o.MaxKeys)
-	}
-	return nil
-}
-
 // Store implements [store.Store].
 type Store struct {
 	shards   [shards]shard // first, so that each begins at a cache line
@@ -89,8 +81,8 @@ type Store struct {
 
 // New opens a store. Unless the options have a clock, it starts a sweeper, which Close stops.
 func New(options Options) (*Store, error) {
-	if err := options.Validate(); err != nil {
-		return nil, err
+	if options.MaxKeys != 0 && options.MaxKeys < MinMaxKeys {
+		return nil, fmt.Errorf("max_keys must be at least %d, got %d", MinMaxKeys, options.MaxKeys)
 	}
 	s := &Store{
 		now:    options.Now,
