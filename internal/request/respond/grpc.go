@@ -1,7 +1,6 @@
 package respond
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -50,28 +49,22 @@ func (p *Responder) GRPCStatus(r *http.Request, a *limiter.Answer) uint8 {
 // Final reports whether the refusal of a request never reaches error routes, because it is written in a form.
 func (p *Responder) Final(r *http.Request) bool { return p.Problem || isGRPC(r) }
 
-// The codes of gRPC for the kinds of problems, and for what is wrong with a request.
-var (
-	grpcOfKind = map[limiter.Problem]uint8{
-		limiter.QuotaExceeded:   grpcResourceExhausted,
-		limiter.AbnormalUsage:   grpcResourceExhausted,
-		limiter.ReducedCapacity: grpcUnavailable,
-	}
-	grpcOfStatus = map[int]uint8{
-		http.StatusUnauthorized:       grpcUnauthenticated,
-		http.StatusForbidden:          grpcPermissionDenied,
-		http.StatusTooManyRequests:    grpcResourceExhausted,
-		http.StatusServiceUnavailable: grpcUnavailable,
-	}
-)
-
 // grpcCode returns the code of gRPC for a refusal.
 func grpcCode(kind limiter.Problem, status int) uint8 {
-	other := uint8(grpcInvalidArgument)
-	if status >= http.StatusInternalServerError {
-		other = grpcInternal
+	wrong := kind == limiter.WrongRequest
+	switch {
+	case kind == limiter.ReducedCapacity, wrong && status == http.StatusServiceUnavailable:
+		return grpcUnavailable
+	case !wrong, status == http.StatusTooManyRequests:
+		return grpcResourceExhausted
+	case status == http.StatusUnauthorized:
+		return grpcUnauthenticated
+	case status == http.StatusForbidden:
+		return grpcPermissionDenied
+	case status >= http.StatusInternalServerError:
+		return grpcInternal
 	}
-	return cmp.Or(grpcOfKind[kind], grpcOfStatus[status], other)
+	return grpcInvalidArgument
 }
 
 // writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then. Pushback is what a
