@@ -40,25 +40,18 @@ func checkText(r *http.Request) *Refusal {
 	if coding := strings.Join(r.Header["Content-Encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
 		return &Refusal{http.StatusUnsupportedMediaType, errors.New("the body has a Content-Encoding")}
 	}
-	if err := checkType(r.Header["Content-Type"]); err != nil {
-		return &Refusal{http.StatusUnsupportedMediaType, err}
-	}
-	return nil
-}
-
-// checkType returns an error if a Content-Type could make the upstream read another text than UTF-8.
-func checkType(values []string) error {
-	if len(values) == 0 {
+	types := r.Header["Content-Type"]
+	if len(types) == 0 {
 		return nil
 	}
-	_, parameters, err := mime.ParseMediaType(values[0])
-	if err != nil || len(values) > 1 {
-		return errors.New("the Content-Type is not clear")
+	_, parameters, err := mime.ParseMediaType(types[0])
+	if err != nil || len(types) > 1 {
+		return &Refusal{http.StatusUnsupportedMediaType, errors.New("the Content-Type is not clear")}
 	}
 	switch charset := strings.ToLower(parameters["charset"]); charset {
 	case "", "utf-8", "utf8", "us-ascii":
 		return nil
 	default:
-		return fmt.Errorf("the Content-Type has the charset %.20q, only utf-8 is read", charset)
+		return &Refusal{http.StatusUnsupportedMediaType, fmt.Errorf("the Content-Type has the charset %.20q, only utf-8 is read", charset)}
 	}
 }
