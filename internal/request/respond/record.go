@@ -1,10 +1,6 @@
 package respond
 
 import (
-	"net/http"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -85,12 +81,6 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 // unseen reports whether nothing looks at the record of a request, so that it serves its headers alone and has no items.
 func (p *Responder) unseen(v *limiter.Verdict) bool {
 	return !p.Around.Observe() && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
-}
-
-// recordBefore returns the record that handlers have made, or nil.
-func recordBefore(r *http.Request) *record {
-	t, _ := caddyhttp.GetVar(r.Context(), recordVar).(*record)
-	return t
 }
 
 // binds reports whether a zone binds the client more than the one that is described. A dry

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
 // fieldChallenge says how to authenticate, by RFC 9110, section 11.6.1.
@@ -66,11 +67,11 @@ func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err 
 // keepFields keeps the headers of an upstream out of the response of error routes.
 func (p *Responder) keepFields(r *http.Request) {
 	by := &p.Fields
-	if t := recordBefore(r); t != nil && t.by() != nil {
+	if t, ok := caddyhttp.GetVar(r.Context(), recordVar).(*record); ok && t.by() != nil { // of all handlers
 		by = t.by()
 	}
-	kept := &Fields{names: append(slices.Clip(by.names), fieldRetryAfter)}
-	kept.around(nil).WrapServer(r)
+	kept := &writers.Response{Watcher: &Fields{names: append(slices.Clip(by.names), fieldRetryAfter)}}
+	kept.WrapServer(r)
 }
 
 // ErrorRoutes reports whether errors of this handler may reach error routes: those of the server, as handle_errors makes them,

@@ -16,13 +16,6 @@ func (f *Fields) Begin(_ int, header http.Header) {
 	}
 }
 
-// around returns the writer of a response that keeps the fields.
-func (f *Fields) around(w http.ResponseWriter) *writers.Response {
-	response := &writers.Response{Watcher: f}
-	response.ResponseWriter = w
-	return response
-}
-
 // by returns the fields of the record's handlers; nil if none sends any.
 func (t *record) by() *Fields {
 	by, _ := t.Watcher.(*Fields)
@@ -40,5 +33,7 @@ func (t *record) wrap(w http.ResponseWriter) http.ResponseWriter {
 			return w
 		}
 	}
-	return t.by().around(w) // around another response, because this is an error route
+	response := &writers.Response{Watcher: t.Watcher} // another response, because this is an error route
+	response.ResponseWriter = w
+	return response
 }
