@@ -33,7 +33,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 			header.Set(fieldChallenge, challenge) // which error routes may replace
 		}
 	default:
-		p.recordFailure(v)
+		p.recordOf(v).outcome = v.Outcome // the header describes no limits, because none was checked
 		if a.Status == late.StatusClientClosedRequest && !isErrorRoute(r) {
 			return caddyhttp.Error(a.Status, a.Err)
 		}
@@ -49,18 +49,13 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	case p.Problem:
 		return problemOf(&a, v, retryAfter).write(w, r)
 	}
-	return p.end(w, r, a.Status, a.Err)
-}
-
-// end ends a request. It returns an error only if there are error routes. Making an error takes
-// Caddy longer than a decision takes the limiter, and Caddy logs each error with a status of 500
-// and above; both matter in a flood.
-func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
+	// Making an error takes Caddy longer than a decision takes the limiter, and Caddy logs each error with a status of 500 and
+	// above; both matter in a flood. So there is one only for error routes.
 	if p.ErrorRoutes(r) {
 		p.keepFields(r)
-		return caddyhttp.Error(status, err)
+		return caddyhttp.Error(a.Status, a.Err)
 	}
-	w.WriteHeader(status)
+	w.WriteHeader(a.Status)
 	return nil
 }
 

@@ -78,7 +78,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	}
 	switch {
 	case v.Outcome == outcome.FailedOpen:
-		p.recordFailure(v)
+		p.recordOf(v).outcome = v.Outcome
 		return w, nil
 	case len(v.Entries) == 0 || v.Binding == nil && p.unseen(v):
 		return w, nil
@@ -98,12 +98,6 @@ func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, re
 		p.setHeaders(w, t, v, retryAfter)
 	}
 	return t
-}
-
-// recordFailure records that nothing was decided. The header describes no limits, because none was
-// checked.
-func (p *Responder) recordFailure(v *limiter.Verdict) {
-	p.recordOf(v).outcome = v.Outcome
 }
 
 // retryAfter returns the value of Retry-After for a wait: whole seconds, rounded up, with jitter. It is 0 without a wait.
