@@ -59,9 +59,9 @@ type Witness interface {
 // Limiter decides requests. Its methods may be called from many goroutines at once.
 type Limiter struct {
 	Config
-	warned  throttle.Throttle // of a proxy that is not trusted
-	timed   bool              // whether decisions are measured
-	mayWait bool              // whether a zone may make a request wait
+	warned  throttle.Throttle    // of a proxy that is not trusted
+	now     func() time.Duration // what decisions are measured by
+	mayWait bool                 // whether a zone may make a request wait
 
 	networks []*store.Networks // of each zone; nil for one that takes none
 }
@@ -71,16 +71,18 @@ func New(c Config) *Limiter {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
-	mayWait := slices.ContainsFunc(c.Zones, (*zone.Zone).Waits)
-	networks := make([]*store.Networks, len(c.Zones))
+	l := &Limiter{Config: c, mayWait: slices.ContainsFunc(c.Zones, (*zone.Zone).Waits), networks: make([]*store.Networks, len(c.Zones))}
 	for i, z := range c.Zones {
 		if z.TakesNetworks() {
-			networks[i] = c.Store.Networks(z.Rules()[0])
+			l.networks[i] = c.Store.Networks(z.Rules()[0])
 		}
 	}
-	return &Limiter{
-		Config: c, timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
+	l.now = c.Clock.Now
+	if !c.Measure || !c.Store.Store.Remote && !l.mayWait {
+		// A decision that needs neither a server nor a wait counts as no time: to read the clock twice would be much of what it takes.
+		l.now = func() time.Duration { return 0 }
 	}
+	return l
 }
 
 var (
@@ -104,7 +106,7 @@ var (
 func (l *Limiter) Decide(r *http.Request) *Verdict {
 	r.URL.Opaque = ""
 	v := newVerdict(l, r)
-	start := l.start()
+	start := l.now()
 	if !l.collect(v) {
 		if v.Err == nil {
 			v.countAll(outcome.NotCharged, l.since(start))
@@ -176,8 +178,10 @@ func (l *Limiter) decide(v *Verdict, start time.Duration) {
 		err = l.fallBack(v, start, err)
 	}
 	switch {
+	case err == ErrLeft:
+		v.Outcome, v.Failure, v.Binding = outcome.Abandoned, err, nil
 	case err != nil:
-		v.fail(err)
+		v.Outcome, v.Failure, v.Binding = outcome.FailedClosed, err, nil
 	case len(v.Entries) > 0:
 		v.Refused = v.Binding != nil && !v.Binding.Decision.Allowed
 	case v.Outcome != outcome.Allowed: // no zone has decided
@@ -281,22 +285,10 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	return l.ask(l.Local, v)
 }
 
-// start returns the time if the decision is measured.
-func (l *Limiter) start() time.Duration {
-	if l.timed {
-		return l.Clock.Now()
-	}
-	return 0
-}
-
-// since returns how long a decision took that began at start. A decision that needs neither a server
-// nor a wait counts as no time, because reading the clock twice would be much of what it takes.
+// since returns how long a decision took that began at start.
 func (l *Limiter) since(start time.Duration) time.Duration {
-	switch {
-	case l.timed:
-		return l.Clock.Now() - start
-	case l.Measure:
-		return 0
+	if !l.Measure {
+		return stats.Untimed
 	}
-	return stats.Untimed
+	return l.now() - start
 }

@@ -181,14 +181,6 @@ func (v *Verdict) take(ctx context.Context, s pool.Session, all bool) error {
 	return nil
 }
 
-// fail ends a request that no limit has decided, for this reason.
-func (v *Verdict) fail(reason error) {
-	v.Outcome, v.Failure, v.Binding = outcome.FailedClosed, reason, nil
-	if reason == ErrLeft {
-		v.Outcome = outcome.Abandoned
-	}
-}
-
 // keep drops the other entries.
 func (v *Verdict) keep(which func(*Entry) bool) {
 	n := 0
