@@ -92,9 +92,6 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	for i := range v.Rejections {
 		p.refused(r, &v.Rejections[i])
 	}
-	if len(v.Entries) == 0 || v.Err != nil || v.Rejected() != nil || !v.Outcome.Passes() {
-		return // nothing was decided
-	}
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		if v.Refused && e == v.Binding || e.Outcome == outcome.DryRun {
