@@ -229,7 +229,7 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 		}
 		s.Health.Report(nil, l.Logger)
 		v.dropExempt()
-		if v.Binding = v.mostBinding((*Entry).isEnforced); v.Binding == nil || v.Binding.Decision.Allowed {
+		if v.Binding = v.MostBinding((*Entry).isEnforced); v.Binding == nil || v.Binding.Decision.Allowed {
 			break
 		}
 		wait := v.wait.next(v)

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -108,17 +107,9 @@ func (v *Verdict) Rejected() *Entry {
 	return nil
 }
 
-// BindingOf returns the enforced entry that binds the client most, of those of some zones. It is nil if there are none.
-func (v *Verdict) BindingOf(counts func(*zone.Zone) bool) *Entry {
-	return v.mostBinding(func(e *Entry) bool { return !e.DryRun && counts(e.Zone) })
-}
-
-// BindingDryRun returns the dry run that would bind the client most. It is nil if there is none.
-func (v *Verdict) BindingDryRun() *Entry { return v.mostBinding((*Entry).isDryRun) }
-
-// mostBinding returns the entry that binds the client most, of those that count: the refusal with the longest wait or, if
-// none of them refuses, the entry with the smallest share of its quota left.
-func (v *Verdict) mostBinding(counts func(*Entry) bool) (most *Entry) {
+// MostBinding returns the entry that binds the client most, of those that count: the refusal with the longest wait or, if
+// none of them refuses, the entry with the smallest share of its quota left. It is nil if none counts.
+func (v *Verdict) MostBinding(counts func(*Entry) bool) (most *Entry) {
 	wait, share := time.Duration(-1), 2.0
 	for i := range v.Entries {
 		e := &v.Entries[i]

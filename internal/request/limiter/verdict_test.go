@@ -41,7 +41,7 @@ func TestBindingZone(t *testing.T) {
 		for i, d := range c.decisions {
 			v.Entries = append(v.Entries, Entry{Check: zone.Check{Policy: &zone.QuotaPolicy{Slots: i == 3}, Decision: d}})
 		}
-		if most := v.mostBinding((*Entry).isEnforced); most != &v.Entries[c.index] || most.Decision.Allowed == c.refused {
+		if most := v.MostBinding((*Entry).isEnforced); most != &v.Entries[c.index] || most.Decision.Allowed == c.refused {
 			t.Errorf("%s: got %+v, want %d, %v", c.name, most.Decision, c.index, c.refused)
 		}
 	}

@@ -28,8 +28,10 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
 	}
-	if e := v.BindingOf(isShown); t.shown != nil && e != nil && !e.Unknown() {
-		t.shown.adopt(e, retryAfter)
+	if t.shown != nil {
+		if e := v.MostBinding(func(e *limiter.Entry) bool { return !e.DryRun && isShown(e.Zone) }); e != nil && !e.Unknown() {
+			t.shown.adopt(e, retryAfter)
+		}
 	}
 	t.addItems(v)
 	t.policies = p.addPolicies(t.policies, v)

@@ -114,7 +114,7 @@ func (b *binding) untilFull() int64 { return max(b.reset, b.retryAfter) }
 
 // adoptDryRuns records what the dry runs have decided. The client does not see it.
 func (t *record) adoptDryRuns(v *limiter.Verdict) {
-	e := v.BindingDryRun()
+	e := v.MostBinding(func(e *limiter.Entry) bool { return e.DryRun })
 	if e == nil {
 		return
 	}
