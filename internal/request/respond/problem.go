@@ -11,7 +11,8 @@ import (
 // problem is a JSON problem (RFC 9457) with the types that draft-ietf-httpapi-ratelimit-headers defines, and members for
 // programs that read it. There is nothing in it of a zone that clients do not see, and nothing of other clients.
 type problem struct {
-	problemType
+	Type       string   `json:"type"` // says what clients can do
+	Title      string   `json:"title"`
 	Status     int      `json:"status"`
 	Detail     string   `json:"detail"`
 	Zone       string   `json:"zone,omitempty"`              // empty if the zone is hidden, or if no zone refuses
@@ -19,20 +20,14 @@ type problem struct {
 	Policies   []string `json:"violated-policies,omitempty"` // the zones whose limits refuse, as in RateLimit-Policy
 }
 
-// problemType says what kind of problem it is, so that clients can tell what to do.
-type problemType struct {
-	URI   string `json:"type"`
-	Title string `json:"title"`
-}
-
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// ofKind are the types of the kinds of problems. What is wrong with a request has none, so that it means no more
+// ofKind are the types and titles of the kinds of problems. What is wrong with a request has none, so that it means no more
 // than its status.
-var ofKind = map[limiter.Problem]problemType{
-	limiter.QuotaExceeded:   {problemTypes + "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"},
-	limiter.ReducedCapacity: {problemTypes + "temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"},
-	limiter.AbnormalUsage:   {problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"},
+var ofKind = map[limiter.Problem]problem{
+	limiter.QuotaExceeded:   {Type: problemTypes + "quota-exceeded", Title: "Request cannot be satisfied as assigned quota has been exceeded"},
+	limiter.ReducedCapacity: {Type: problemTypes + "temporary-reduced-capacity", Title: "Request cannot be satisfied due to temporary server capacity constraints"},
+	limiter.AbnormalUsage:   {Type: problemTypes + "abnormal-usage-detected", Title: "Request not satisfied due to detection of abnormal request pattern"},
 }
 
 // tells reports whether the answer may name the zone that refuses.
@@ -40,12 +35,13 @@ func tells(a *limiter.Answer) bool {
 	return a.Zone != nil && isShown(a.Zone) && a.Problem != limiter.WrongRequest
 }
 
-// problemOf returns the problem of an answer. The wait is that of Retry-After.
-func problemOf(a *limiter.Answer, v *limiter.Verdict, retryAfter int64) *problem {
-	p := &problem{problemType: ofKind[a.Problem], Status: a.Status, Detail: detail(a, retryAfter), RetryAfter: retryAfter}
+// writeProblem writes the problem of an answer. The wait is that of Retry-After. The answer to HEAD has no body.
+func writeProblem(w http.ResponseWriter, r *http.Request, a *limiter.Answer, v *limiter.Verdict, retryAfter int64) error {
+	p := ofKind[a.Problem]
 	if a.Problem == limiter.WrongRequest {
-		p.problemType = problemType{"about:blank", http.StatusText(a.Status)}
+		p.Type, p.Title = "about:blank", http.StatusText(a.Status)
 	}
+	p.Status, p.Detail, p.RetryAfter = a.Status, detail(a, retryAfter), retryAfter
 	if tells(a) {
 		p.Zone = a.Zone.Name
 	}
@@ -54,7 +50,16 @@ func problemOf(a *limiter.Answer, v *limiter.Verdict, retryAfter int64) *problem
 			p.Policies = append(p.Policies, e.Policy.HeaderZone)
 		}
 	}
-	return p
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	w.Header().Set(fieldContentType, "application/problem+json")
+	w.WriteHeader(p.Status)
+	if r.Method != http.MethodHead {
+		_, err = w.Write(append(body, '\n'))
+	}
+	return err
 }
 
 // detail says why the request is refused, and what the client should change.
@@ -82,18 +87,4 @@ func detail(a *limiter.Answer, retryAfter int64) string {
 		return why + ". Stop: waiting does not help."
 	}
 	return why + ". Wait " + wait + " before the next request."
-}
-
-// write writes the problem. The answer to HEAD has no body.
-func (p *problem) write(w http.ResponseWriter, r *http.Request) error {
-	body, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	w.Header().Set(fieldContentType, "application/problem+json")
-	w.WriteHeader(p.Status)
-	if r.Method != http.MethodHead {
-		_, err = w.Write(append(body, '\n'))
-	}
-	return err
 }

@@ -47,7 +47,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		writeGRPC(w, &a, retryAfter)
 		return nil
 	case p.Problem:
-		return problemOf(&a, v, retryAfter).write(w, r)
+		return writeProblem(w, r, &a, v, retryAfter)
 	}
 	// Making an error takes Caddy longer than a decision takes the limiter, and Caddy logs each error with a status of 500 and
 	// above; both matter in a flood. So there is one only for error routes.
