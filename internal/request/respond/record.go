@@ -1,6 +1,9 @@
 package respond
 
 import (
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -73,7 +76,9 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 	}
 	v.Request.Replacer().Map(t.placeholder)
 	if server := p.serverOf(v.Request.Request); server != nil && server.Logs != nil {
-		t.toAccessLog(v.Request.Request)
+		if extra, ok := v.Request.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+			extra.Add(zap.Object(recordVar, t))
+		}
 	}
 	return t
 }

@@ -29,8 +29,8 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	case a.Policy != nil:
 		p.recordDecision(w, v, retryAfter)
 	case a.Zone != nil:
-		if challenge := a.Zone.ChallengeFor(a.Err); challenge != "" && header.Get(fieldChallenge) == "" {
-			header.Set(fieldChallenge, challenge) // which error routes may replace
+		if a.Err == zone.ErrNoKey && a.Zone.Challenge != "" && header.Get(fieldChallenge) == "" {
+			header.Set(fieldChallenge, a.Zone.Challenge) // which error routes may replace
 		}
 	default:
 		p.recordOf(v).outcome = v.Outcome // the header describes no limits, because none was checked

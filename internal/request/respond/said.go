@@ -1,12 +1,9 @@
 package respond
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -21,15 +18,8 @@ func nameOf(z *zone.Zone) string {
 	return z.Name
 }
 
-// toAccessLog adds the record to the request's line in the access log. The line shows what is
-// decided by the time when it is written.
-func (t *record) toAccessLog(r *http.Request) {
-	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Add(zap.Object("rate_limit", t))
-	}
-}
-
-// MarshalLogObject implements [zapcore.ObjectMarshaler]. It leaves out what there is nothing to say of.
+// MarshalLogObject implements [zapcore.ObjectMarshaler], for the access log. It shows what is decided by the time when the line is
+// written, and leaves out what there is nothing to say of.
 func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("outcome", outcome.Names[t.outcome])
 	if t.wouldBe != nil {
@@ -71,8 +61,11 @@ func (t *record) placeholder(name string) (value any, known bool) {
 		return t.outcome.Passes(), true
 	case "zone":
 		return nameOf(t.zone), true
-	case exceeded + "name":
-		return t.exceededName()
+	case exceeded + "name": // of the zone that refuses, or the dry run that would
+		if t.zone != nil && !t.outcome.Passes() {
+			return t.zone.Name, true
+		}
+		return nameOf(t.wouldBe), t.dryRuns // unknown without dry runs, as in github.com/mholt/caddy-ratelimit
 	case "limit":
 		value = t.quota
 	case "remaining":
@@ -95,15 +88,6 @@ func (t *record) placeholder(name string) (value any, known bool) {
 		value = t.policy.Plan
 	}
 	return value, true
-}
-
-// exceededName names the zone that refuses, or the dry run that would. Otherwise the placeholder is
-// unknown, as in github.com/mholt/caddy-ratelimit, unless there were dry runs.
-func (t *record) exceededName() (any, bool) {
-	if t.zone != nil && !t.outcome.Passes() {
-		return t.zone.Name, true
-	}
-	return nameOf(t.wouldBe), t.dryRuns
 }
 
 // Note notes which zones refuse a request, or would without a dry run, for the placeholders that routes, upstreams

@@ -174,7 +174,7 @@ func (z *Zone) needKey(c *Check, _ *placeholder.Request) (found, error) {
 	case z.MissingKey.Word == config.MissingShare || c.Key != z.Template.Empty:
 		return passes, nil
 	case z.MissingKey.Word == config.Reject:
-		return c.reject(z.KeylessStatus(), errNoKey)
+		return c.reject(z.KeylessStatus(), ErrNoKey)
 	}
 	return skips, nil
 }

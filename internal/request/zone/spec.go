@@ -37,7 +37,7 @@ func (z *Zone) makeTemplates() (err error) {
 		}
 	}
 	if z.MissingKey.Word == config.Reject && z.KeylessStatus() == http.StatusUnauthorized {
-		z.challenge = challengeFor(z.Template)
+		z.Challenge = challengeFor(z.Template)
 	}
 	return nil
 }

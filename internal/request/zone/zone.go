@@ -46,7 +46,7 @@ type Zone struct {
 	Exceeded    error            // the error of a refused request
 	Description string           // what all uses of the name share besides the key, in words
 	enforceSeed uint64           // of the hash that chooses for which keys the limit is enforced
-	challenge   string           // for requests without a key; empty if there is none
+	Challenge   string           // for requests without a key; empty if there is none
 
 	Stats       *stats.Counters
 	missed      atomic.Uint32      // requests that came to the zone and did not meet it
