@@ -26,35 +26,17 @@ type Fields struct {
 // sides are the matcher sets of an option: those that look at no field, what the others look at besides fields, and all of them.
 type sides struct{ sure, rest, all caddyhttp.MatcherSets }
 
-// answer is what matchers say of a request.
-type answer uint8
-
-const (
-	no    answer = iota
-	maybe        // by its body, which has not been read
-	yes
-)
-
-// ask asks the matchers; before the body is read, those that look at no field.
-func (s *sides) ask(c *Check, r *http.Request) (answer, error) {
+// ask asks the matchers; before the body is read, those that look at no field. Then it may be open what the others say.
+func (s *sides) ask(c *Check, r *http.Request) (matches, open bool, err error) {
 	if c.read {
-		return answerOf(s.all, yes, r)
+		matches, err = clientip.MatchAny(s.all, r)
+		return matches, false, err
 	}
-	says, err := answerOf(s.sure, yes, r)
-	if err == nil && says == no && len(s.rest) > 0 {
-		says, err = answerOf(s.rest, maybe, r)
-		c.open = c.open || says == maybe
+	if matches, err = clientip.MatchAny(s.sure, r); err == nil && !matches {
+		open, err = clientip.MatchAny(s.rest, r)
+		c.open = c.open || open
 	}
-	return says, err
-}
-
-// answerOf returns an answer if any of the matcher sets matches.
-func answerOf(sets caddyhttp.MatcherSets, matched answer, r *http.Request) (answer, error) {
-	matches, err := clientip.MatchAny(sets, r)
-	if err != nil || !matches {
-		return no, err
-	}
-	return matched, nil
+	return matches, open, err
 }
 
 // findFields sets which fields of bodies the zone looks at.

@@ -107,7 +107,7 @@ func (z *Zone) match(c *Check, r *placeholder.Request) (found, error) {
 	if len(z.Matchers) == 0 {
 		return passes, nil
 	}
-	if says, err := z.matching.ask(c, r.Request); err != nil || says == no {
+	if matches, open, err := z.matching.ask(c, r.Request); err != nil || !matches && !open {
 		return misses, err
 	}
 	return passes, nil
@@ -127,8 +127,8 @@ func (z *Zone) findKey(c *Check, r *placeholder.Request) (found, error) {
 }
 
 func (z *Zone) block(c *Check, r *placeholder.Request) (found, error) {
-	says, err := z.blocking.ask(c, r.Request)
-	if c.mayBlock = says == maybe; err == nil && says == yes {
+	matches, open, err := z.blocking.ask(c, r.Request)
+	if c.mayBlock = open; err == nil && matches {
 		return c.reject(BlockStatus, errBlocked)
 	}
 	return passes, err
@@ -136,8 +136,8 @@ func (z *Zone) block(c *Check, r *placeholder.Request) (found, error) {
 
 // exempt lets a request pass, unless its body may say that it is blocked: block comes first.
 func (z *Zone) exempt(c *Check, r *placeholder.Request) (found, error) {
-	says, err := z.exempting.ask(c, r.Request)
-	if err == nil && says == yes && !c.mayBlock {
+	matches, _, err := z.exempting.ask(c, r.Request)
+	if err == nil && matches && !c.mayBlock {
 		return skips, nil
 	}
 	return passes, err
