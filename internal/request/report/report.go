@@ -38,7 +38,7 @@ type Config struct {
 // once.
 type Reporter struct {
 	Config
-	counts [][kinds]count // by the zones' Index
+	counts [][2 * kinds]count // by the zones' Index
 
 	mu     sync.Mutex // held while a second ends
 	second *time.Timer
@@ -47,7 +47,7 @@ type Reporter struct {
 
 // New returns a Reporter.
 func New(c Config) *Reporter {
-	return &Reporter{Config: c, counts: make([][kinds]count, len(c.Zones))}
+	return &Reporter{Config: c, counts: make([][2 * kinds]count, len(c.Zones))}
 }
 
 // Close logs what was not told yet. No timer keeps the Reporter for a request that outlives its config.
@@ -62,29 +62,25 @@ func (p *Reporter) Close() {
 	p.tellRest() // of a second without requests
 }
 
-// kind is what a report is about. Reports of one kind do not suppress those of another.
+// kind is what a report is about; that of a dry run is larger by kinds. Reports of one kind do not suppress those of another.
 type kind uint8
 
 const (
-	exceeded    kind = iota // a limit refuses
-	rejected                // the reason is the request itself, not a limit
-	wouldExceed             // a limit would refuse, if the zone were not a dry run
-	wouldReject             // the request itself would be refused
-	banned                  // a ban begins
+	exceeded kind = iota // a limit refuses
+	rejected             // the reason is the request itself, not a limit
+	banned               // a ban begins
 	kinds
 )
 
-// ofKind says how each kind is told.
+// ofKind says how each kind is told. Dry runs have no events: nothing has to be done about them.
 var ofKind = [kinds]struct {
 	message string // of lines, in the words of github.com/mholt/caddy-ratelimit
-	event   string // empty if there is none: nothing has to be done about a dry run
+	event   string
 	most    uint64 // how many are told in a zone and second
 }{
-	exceeded:    {"rate limit exceeded", "rate_limit_exceeded", 1},
-	rejected:    {"request rejected", "rate_limit_rejected", 1},
-	wouldExceed: {"rate limit exceeded", "", 1},
-	wouldReject: {"request rejected", "", 1},
-	banned:      {"client banned", "rate_limit_banned", 1000}, // all, as the store tells each ban once, but for floods
+	exceeded: {"rate limit exceeded", "rate_limit_exceeded", 1},
+	rejected: {"request rejected", "rate_limit_rejected", 1},
+	banned:   {"client banned", "rate_limit_banned", 1000}, // all, as the store tells each ban once, but for floods
 }
 
 // Report reports what a request has brought about in its zones, including refusals of dry runs.
@@ -109,7 +105,7 @@ func (p *Reporter) refused(r *http.Request, f *limiter.Entry) {
 		k = rejected
 	}
 	if f.DryRun {
-		k += wouldExceed - exceeded
+		k += kinds
 	}
 	p.tell(r, f, k)
 }
@@ -117,7 +113,8 @@ func (p *Reporter) refused(r *http.Request, f *limiter.Entry) {
 // tell reports a refusal in the log and by an event, if it is the turn of one.
 func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind) {
 	lines := p.Log != LogOff && p.Logger.Core().Enabled(zap.InfoLevel)
-	events := ofKind[k].event != "" && p.Events.Wanted(ofKind[k].event)
+	told := ofKind[k%kinds]
+	events := k < kinds && p.Events.Wanted(told.event)
 	if !lines && !events {
 		return
 	}
@@ -136,14 +133,14 @@ func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind) {
 		fields = append(fields, zap.Uint64("more", more))
 	}
 	if lines {
-		p.Logger.Info(ofKind[k].message, fields...)
+		p.Logger.Info(told.message, fields...)
 	}
 	if events && turn {
 		data := zapcore.NewMapObjectEncoder()
 		for _, field := range fields {
 			field.AddTo(data)
 		}
-		p.Events.Emit(ofKind[k].event, data.Fields)
+		p.Events.Emit(told.event, data.Fields)
 	}
 }
 
@@ -171,7 +168,7 @@ func (p *Reporter) fields(r *http.Request, f *limiter.Entry, k kind) []zap.Field
 
 // dryRun marks what a dry run would do.
 func (k kind) dryRun() zap.Field {
-	return flag(outcome.Names[outcome.DryRun], k == wouldExceed || k == wouldReject)
+	return flag(outcome.Names[outcome.DryRun], k >= kinds)
 }
 
 // flag is a field that is only there if it is true.

@@ -19,7 +19,7 @@ type count struct {
 // the last one that was.
 func (p *Reporter) turn(z *zone.Zone, k kind) (more uint64, ok bool) {
 	c := &p.counts[z.Index][k]
-	if c.now.Add(1) > ofKind[k].most {
+	if c.now.Add(1) > ofKind[k%kinds].most {
 		return 0, false
 	}
 	p.mu.Lock()
@@ -47,13 +47,13 @@ func (p *Reporter) endSecond() {
 // to tell in a second.
 func (p *Reporter) tellRest() (goesOn bool) {
 	for i, z := range p.Zones {
-		for k := range kinds {
+		for k := range 2 * kinds {
 			c := &p.counts[i][k]
-			if n, most := c.now.Swap(0), ofKind[k].most; n > 0 {
+			if n, most := c.now.Swap(0), ofKind[k%kinds].most; n > 0 {
 				c.more.Add(max(n, most) - most)
 				goesOn = true
 			} else if more := c.more.Swap(0); more > 0 && p.Log == LogFirst {
-				p.Logger.Info(ofKind[k].message+" again", zap.String("zone", z.Name), zap.Uint64("more", more), k.dryRun())
+				p.Logger.Info(ofKind[k%kinds].message+" again", zap.String("zone", z.Name), zap.Uint64("more", more), k.dryRun())
 			}
 		}
 	}
