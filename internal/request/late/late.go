@@ -62,16 +62,6 @@ func New(strips []string, session pool.Session, slots []store.Adjustment) *Compl
 	return c
 }
 
-// recycle keeps the completion for another request. Access logs still look at costs of bodies.
-func (c *Completion) recycle() {
-	if c.reads {
-		return
-	}
-	clear(c.charges)
-	*c = Completion{charges: c.charges[:0]}
-	completions.Put(c)
-}
-
 // charge is a charge that the response may change.
 type charge struct {
 	zone   *zone.Zone
@@ -109,8 +99,7 @@ func (c *Completion) Judge(status int, header http.Header) {
 		}
 		l.open = false
 		m := l.zone.Charge.Matcher()
-		unknown := status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status)
-		if unknown {
+		if status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status) { // unknown
 			continue
 		}
 		charged := m.Match(status, header)
@@ -190,10 +179,15 @@ func (c *Completion) Release() {
 	}
 }
 
-// End ends the use of the store, and of the completion.
+// End ends the use of the store, and of the completion, which is kept for another request unless access logs still look at
+// costs of bodies.
 func (c *Completion) End() {
 	c.endSession()
-	c.recycle()
+	if !c.reads {
+		clear(c.charges)
+		*c = Completion{charges: c.charges[:0]}
+		completions.Put(c)
+	}
 }
 
 func (c *Completion) endSession() {
