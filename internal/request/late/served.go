@@ -47,7 +47,12 @@ func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes
 	}
 	if c.reads {
 		acceptReadable(r)
-		c.toAccessLog(r)
+		server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+		extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
+		if ok && server != nil && server.Logs != nil {
+			c.settled = []settledCost{}
+			extra.Add(zap.Reflect("rate_limit_costs", &c.settled)) // as it is when the line of the access log is written
+		}
 	}
 	watcher.ResponseWriter = w
 	watcher.begin(c)
@@ -68,16 +73,4 @@ func acceptReadable(r *http.Request) {
 		}
 	}
 	r.Header[field] = []string{coding}
-}
-
-// toAccessLog adds to the request's line in the access log what its response has said.
-func (c *Completion) toAccessLog(r *http.Request) {
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if server == nil || server.Logs == nil {
-		return
-	}
-	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		c.settled = []settledCost{}
-		extra.Add(zap.Reflect("rate_limit_costs", &c.settled)) // as it is when the line is written
-	}
 }
