@@ -34,8 +34,6 @@ const (
 // MaxDecoded is how much of a compressed body is decoded, so that a small body cannot cost much time.
 const MaxDecoded = 64 << 20
 
-var errTooLarge = fmt.Errorf("the body is more than %d MiB when it is decoded", MaxDecoded>>20)
-
 // NewReader returns a reader for a body of a media type and content codings, as the values of the fields have them. It
 // returns nil if such a body has no cost that could be read, and an error if it cannot be decoded. A reader must be closed.
 func NewReader(f *Fields, contentType string, contentEncoding ...string) (*Reader, error) {
@@ -112,7 +110,7 @@ func (r *Reader) readGzip(from io.Reader, most int64) error {
 	if err := r.read(limited); limited.N > 0 {
 		return err
 	}
-	return errTooLarge
+	return fmt.Errorf("the body is more than %d bytes when it is decoded", most)
 }
 
 // byteOrderMark may be in front of a body.

@@ -31,7 +31,6 @@ type Refusal struct {
 var (
 	tooLarge = &Refusal{http.StatusRequestEntityTooLarge, errors.New("the body is too large")}
 	busy     = &Refusal{http.StatusServiceUnavailable, errors.New("other requests hold all the memory for bodies")}
-	readBy   = &Refusal{http.StatusBadRequest, errors.New("a handler has already read the body")}
 )
 
 // peek returns the whole body of a request. Whatever it returns, the handlers behind read the same body.
@@ -50,7 +49,7 @@ func peek(r *http.Request) ([]byte, *Refusal) {
 		r.Body = b
 	}
 	if b.begun {
-		return nil, readBy
+		return nil, &Refusal{http.StatusBadRequest, errors.New("a handler has already read the body")}
 	}
 	if b.err == nil && len(b.seen) <= maxBody {
 		if reader, _ := caddyhttp.IdleTimeoutsFromContext(r.Context()); reader != nil && reader.SetReadDeadline(time.Now().Add(within)) == nil {
