@@ -36,7 +36,7 @@ var layers = []struct {
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 999, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
 	{"lua", layer{lines: 1150, kB: 44, own: "algorithms store"}},
-	{"memorystore", layer{lines: 914, kB: 28, own: "algorithms internal/advice store"}},
+	{"memorystore", layer{lines: 874, kB: 26, own: "algorithms internal/advice store"}},
 	{"internal/throttle", layer{lines: 11, kB: 2}},
 	{"redisstore/internal/keys", layer{lines: 50, kB: 2, own: "store"}},
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},
@@ -49,10 +49,10 @@ var layers = []struct {
 	{"redisstore/internal/multislot", layer{lines: 190, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys " +
-		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
-		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/topk", layer{lines: 383, kB: 11}},
+	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer " +
+		"redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
+		"redisstore/internal/refusals redisstore/internal/topology store"}},
+	{"internal/topk", layer{lines: 295, kB: 8}},
 	{"internal/usage", layer{lines: 590, kB: 16}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
 	{"internal/adminapi", layer{lines: 454, kB: 16, own: "algorithms internal/advice internal/outcome"}},
@@ -66,32 +66,32 @@ var layers = []struct {
 	{"internal/logging", layer{lines: 14, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 654, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
-	{"internal/request/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 306, kB: 9, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/request/key", layer{lines: 740, kB: 23, caddy: true, own: "internal/placeholder"}},
+	{"internal/stats", layer{lines: 264, kB: 9, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/heap", layer{lines: 32, kB: 1}},
 	{"internal/clock", layer{lines: 121, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 265, kB: 7, own: "internal/clock"}},
-	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
+	{"internal/writers", layer{lines: 102, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/option " +
 		"internal/placeholder internal/request/key internal/stats internal/writers"}},
-	{"internal/pool", layer{lines: 408, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+	{"internal/pool", layer{lines: 408, kB: 12, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/throttle internal/topk internal/turns memorystore store"}},
 	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
-	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
+	{"config", layer{lines: 884, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/request/body", layer{lines: 200, kB: 6, caddy: true}},
-	{"internal/request/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
+	{"internal/request/zone", layer{lines: 965, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/operate/doctor", layer{lines: 506, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
 	{"internal/operate/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/request/routes", layer{lines: 107, kB: 3, caddy: true}},
-	{"internal/request/late", layer{lines: 546, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
+	{"internal/request/late", layer{lines: 477, kB: 15, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
 		"internal/request/zone internal/stats internal/usage internal/writers store"}},
-	{"internal/request/limiter", layer{lines: 796, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
+	{"internal/request/limiter", layer{lines: 734, kB: 22, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
 		"internal/hangup internal/outcome internal/placeholder internal/pool internal/request/late internal/request/zone internal/stats internal/throttle " +
 		"internal/turns store"}},
 	{"internal/lab/walk", layer{lines: 415, kB: 15, caddy: true, own: "internal/adminapi"}},
@@ -99,7 +99,7 @@ var layers = []struct {
 		"internal/lab/walk internal/outcome internal/placeholder internal/pool internal/request/late internal/request/limiter internal/request/zone " +
 		"memorystore store"}},
 	{"internal/lab/offline", layer{lines: 169, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
-	{"internal/lab/replay/engine", layer{lines: 1627, kB: 52, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+	{"internal/lab/replay/engine", layer{lines: 1595, kB: 52, caddy: true, own: "config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/replay internal/lab/replay/logs internal/lab/trial internal/lab/walk internal/outcome " +
 		"internal/placeholder internal/request/late internal/request/limiter internal/request/zone internal/say internal/stats memorystore"}},
 	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/replay " +
@@ -116,11 +116,11 @@ var layers = []struct {
 	{"internal/operate/cli", layer{lines: 2216, kB: 71, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
 		"internal/lab/offline internal/lab/replay internal/lab/replay/engine internal/operate/admin internal/operate/shell internal/operate/why " +
 		"internal/outcome internal/say"}},
-	{"internal/request/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/logging internal/outcome " +
+	{"internal/request/report", layer{lines: 195, kB: 6, own: "internal/clientip internal/events internal/logging internal/outcome " +
 		"internal/request/limiter internal/request/zone"}},
-	{"internal/request/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/outcome internal/placeholder internal/request/late " +
+	{"internal/request/respond", layer{lines: 779, kB: 26, caddy: true, own: "config internal/outcome internal/placeholder internal/request/late " +
 		"internal/request/limiter internal/request/routes internal/request/zone internal/writers"}},
-	{".", layer{lines: 817, kB: 32, caddy: true, own: "adaptive algorithms backend config internal/advice internal/clientip internal/events " +
+	{".", layer{lines: 773, kB: 30, caddy: true, own: "adaptive algorithms backend config internal/advice internal/clientip internal/events " +
 		"internal/hangup internal/lab/trial internal/logging internal/operate/admin internal/operate/cli internal/option internal/placeholder internal/pool " +
 		"internal/request/key internal/request/limiter internal/request/report internal/request/respond internal/request/routes internal/request/zone " +
 		"internal/stats memorystore store"}},
@@ -129,22 +129,22 @@ var layers = []struct {
 	// What only tests and documentation use.
 	{"internal/testing/deep", layer{lines: 100, kB: 2}},
 	{"internal/testing/patient", layer{lines: 50, kB: 2}},
-	{"internal/testing/simredis", layer{lines: 1151, kB: 32}},
+	{"internal/testing/simredis", layer{lines: 1154, kB: 32}},
 	{"internal/testing/faultproxy", layer{lines: 184, kB: 5, own: "internal/testing/simredis"}},
 	{"internal/testing/golden", layer{lines: 130, kB: 4}},
 	{"internal/testing/buildcaddy", layer{lines: 25, kB: 1}},
 	{"internal/testing/childprocess", layer{lines: 165, kB: 4}},
-	{"internal/testing/mutants", layer{lines: 293, kB: 9}},
+	{"internal/testing/mutants", layer{lines: 199, kB: 6}},
 	{"internal/testing/platforms", layer{lines: 66, kB: 2}},
 	{"internal/testing/redistest", layer{lines: 956, kB: 28, own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{lines: 739, kB: 23, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/redistest memorystore store"}},
-	{"internal/testing/model", layer{lines: 722, kB: 22, own: "algorithms"}},
+	{"internal/testing/model", layer{lines: 599, kB: 19, own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{lines: 348, kB: 10, own: "algorithms"}},
 	{"internal/testing/linear", layer{lines: 845, kB: 24, own: "algorithms internal/testing/patient store"}},
 	{"internal/testing/picture", layer{lines: 210, kB: 8, own: "algorithms"}},
 	{"internal/testing/reference", layer{lines: 293, kB: 10, caddy: true, own: "internal/option"}},
-	{"internal/testing/world", layer{lines: 3884, kB: 124, caddy: true, own: "algorithms config internal/clock internal/heap internal/outcome " +
+	{"internal/testing/world", layer{lines: 3628, kB: 115, caddy: true, own: "algorithms config internal/clock internal/heap internal/outcome " +
 		"internal/pool internal/request/limiter internal/request/zone internal/testing/model internal/testing/simredis redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 1005, kB: 37, own: "algorithms internal/testing/linear internal/testing/patient store"}},
@@ -153,8 +153,8 @@ var layers = []struct {
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{lines: 100, kB: 3}},
 	{"docs", layer{}},
-	{"integration/internal/harness", layer{lines: 1040, kB: 33, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/deep internal/testing/patient " +
-		"internal/testing/redistest"}},
+	{"integration/internal/harness", layer{lines: 1040, kB: 29, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/deep " +
+		"internal/testing/patient internal/testing/redistest"}},
 	{"integration", layer{}},
 	{"integration/cli", layer{}},
 	{"integration/costs", layer{}},

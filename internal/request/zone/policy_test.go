@@ -1,7 +1,6 @@
 package zone
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -17,7 +17,7 @@ import (
 func policies(t *testing.T, zone, text string) Policies {
 	t.Helper()
 	var l config.Limit
-	if err := json.Unmarshal([]byte(text), &l); err != nil {
+	if err := option.JSON([]byte(text), &l); err != nil {
 		t.Fatal(err)
 	}
 	p, err := (&Zone{Place: Place{Name: zone}}).policiesOf("", l)
