@@ -21,7 +21,7 @@ const (
 
 // Fields are the numbers that make up a cost. They do not change, and many goroutines may use them.
 type Fields struct {
-	terms []*big.Rat // the weights of the summands: each is the last number at one of its paths, times the weight
+	terms []*big.Rat // the weights of the numbers that are added: each is the last number at one of its paths, times the weight
 	top   node
 	paths int
 	text  string

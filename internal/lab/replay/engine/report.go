@@ -35,7 +35,7 @@ func (e *engine) result(m *merged) *replay.Result {
 	return r
 }
 
-// unjudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another site.
+// Unjudged requests: it says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another site.
 func (t *tallies) unjudged(z *zoneTally, met int64) string {
 	switch {
 	case z.notJudged > 0:
