@@ -60,7 +60,7 @@ var runbooks = []struct {
 		e.spread()
 	}, []step{
 		{prints: `nets .*198\.51\.100\.0/24`},
-		{prints: `clients .*203\.0\.113\.8/32`},
+		{prints: `clients .*203\.0\.113\.0/24`},
 		{prints: `clients [\s\S]*nets `},
 		{prints: `203\.0\.113\.8`},
 		{after: func(e *trouble) any { return e.differs(complaining, http.StatusTooManyRequests) }},
