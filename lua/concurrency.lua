@@ -22,7 +22,9 @@ take = function(now, cost, events, lease, _, _, _, _, key)
   end
   local function ends(index)
     local found = call('ZRANGEBYSCORE', key, from, to, 'WITHSCORES', 'LIMIT', index, 1)
-    return tonumber(found[2]) or now
+    local at = tonumber(found[2]) or now
+    if careful and at > now + LONGEST_LEASE then at = now + lease end -- as the next call that may write shortens it
+    return at
   end
   local remaining = events > live and events - live or 0
   local allowed = cost <= remaining and cost <= MAX_SLOT_COST
@@ -31,8 +33,8 @@ take = function(now, cost, events, lease, _, _, _, _, key)
   if live > 0 then
     local latest = call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', 0, 1)
     reset = tonumber(latest[2]) - now
-    if reset > LONGEST_LEASE and not allowed and not careful then
-      shorten(key, now, lease)
+    if reset > LONGEST_LEASE and not allowed then
+      if not careful then shorten(key, now, lease) end
       reset = ends(live - 1) - now
     end
     next = ends(live > events and live - events or 0) - now

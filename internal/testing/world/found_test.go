@@ -163,3 +163,18 @@ func TestFoundARefundAboveItsBooking(t *testing.T) {
 		},
 	})
 }
+
+// TestFoundASlotAfterTheClockWentBack: a careful call, which must not shorten leases from before the clock of Redis went back, tells a
+// wait as if it had.
+func TestFoundASlotAfterTheClockWentBack(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 0x25610bec7e1b787c, Even: true, Layout: "Sentinels", Instances: 2,
+		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 2, Lease: 10 * time.Second}}},
+		Events: []Event{
+			{At: 1039391560, Kind: "Take", Cost: 2, Delta: -2, After: 977137592},
+			{At: 1420703519, Kind: "Promote", Instance: -1, For: 275842643},
+			{At: 1524517996, Kind: "Step", Instance: -1, After: -5681587967736, For: 386028727},
+			{At: 1856719872, Kind: "Take", Instance: 1, Cost: 1, Delta: -1, After: 682322974, Returns: true},
+		},
+	})
+}
