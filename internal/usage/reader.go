@@ -28,6 +28,7 @@ type format uint8
 const (
 	unread format = iota
 	texts         // of JSON, one after the other
+	lines         // the same, of which a single one is a stream too
 	eventStream
 )
 
@@ -69,8 +70,8 @@ func newReader(f *Fields, format format, zipped bool, most int64) *Reader {
 	return r
 }
 
-// ofJSON are media types of JSON and of JSON Lines.
-var ofJSON = []string{"application/json", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
+// ofLines are media types of JSON Lines.
+var ofLines = []string{"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
 
 // formatOf returns the format of a media type, whatever its parameters.
 func formatOf(contentType string) format {
@@ -79,8 +80,10 @@ func formatOf(contentType string) format {
 	switch {
 	case name == "text/event-stream":
 		return eventStream
-	case strings.HasPrefix(name, "application/") && strings.HasSuffix(name, "+json"), slices.Contains(ofJSON, name):
+	case name == "application/json", strings.HasPrefix(name, "application/") && strings.HasSuffix(name, "+json"):
 		return texts
+	case slices.Contains(ofLines, name):
+		return lines
 	}
 	return unread
 }
@@ -170,9 +173,9 @@ func (r *Reader) Cost() (cost int64, found, valid bool) { return r.scanner.field
 func (r *Reader) Done() bool { return r.format == eventStream && r.scanner.done }
 
 // Events returns how many events or lines of a stream have been read. An event without an object does not count. A single
-// object is no stream.
+// object of JSON is no stream, unless it is a line.
 func (r *Reader) Events() int64 {
-	if r.format != eventStream && r.scanner.objs > 1 {
+	if r.format == lines || r.format == texts && r.scanner.objs > 1 {
 		return r.scanner.objs
 	}
 	return r.events

@@ -241,3 +241,17 @@ func referenceCost(t *testing.T, text []byte) string {
 	}
 	return up.String()
 }
+
+// TestOneLine: the first line of a stream counts as an event, so that who breaks it off there pays for it. A single JSON text is none.
+func TestOneLine(t *testing.T) {
+	for contentType, want := range map[string]int64{"application/json": 0, "application/x-ndjson": 1, "application/jsonl; charset=utf-8": 1} {
+		r, err := NewReader(mustParse(t, "usage.total"), contentType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = r.Write([]byte("{\"response\":\"a\"}\n"))
+		if err := r.Close(); err != nil || r.Events() != want {
+			t.Errorf("%s: %d events, %v, want %d", contentType, r.Events(), err, want)
+		}
+	}
+}
