@@ -111,8 +111,8 @@ type Options struct {
 	clock func() time.Time
 }
 
-// Complete checks how the options go together, whose bounds the config has checked, and returns them with the URL taken apart and defaults filled in,
-// so that options that mean the same are equal. It reads no files.
+// Complete checks how the options go together, and returns them with the URL taken apart and defaults filled in, so that
+// options that mean the same are equal. The config has checked their bounds. It reads no files.
 func (o Options) Complete() (Options, error) {
 	if o.URL != "" {
 		if o.Mode == ModeSentinel || o.MasterName != "" {

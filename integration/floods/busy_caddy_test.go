@@ -102,7 +102,7 @@ func keysOf(name string, n int) (keys []string) {
 	return keys
 }
 
-// flood is what is sent at once.
+// flood says how many requests come at once, and how.
 type flood struct {
 	protocol    string
 	conns, each int

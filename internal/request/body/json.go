@@ -14,6 +14,9 @@ import (
 // ReadJSON returns the one valid JSON text in UTF-8 that is in a body of at most 1 MiB, without a byte order mark and space around
 // it, or why it cannot be read. It is empty without a body.
 func ReadJSON(r *http.Request) (text []byte, refusal *Refusal) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
 	wrong := checkText(r)
 	if wrong != nil && r.ContentLength > 0 { // which needs no memory, and no time to come
 		return nil, wrong

@@ -25,7 +25,7 @@ func checkSuitable(named string) error {
 	return nil
 }
 
-// neverRepeated are placeholders that never have the same value twice, and for what they have another one.
+// neverRepeated are placeholders that never have the same value twice. Each connection or request has another one.
 var neverRepeated = map[string]string{
 	"http.request.remote": "connection", "http.request.remote.port": "connection",
 	"http.request.uuid": "request", "http.request.duration": "request", "http.request.duration_ms": "request",
