@@ -72,7 +72,7 @@ var layers = []struct {
 	{"internal/heap", layer{lines: 32, kB: 1}},
 	{"internal/clock", layer{lines: 121, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
-	{"internal/turns", layer{lines: 265, kB: 7, own: "internal/clock"}},
+	{"internal/turns", layer{lines: 265, kB: 7, own: "internal/clock store"}},
 	{"internal/writers", layer{lines: 102, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/option " +
 		"internal/placeholder internal/request/key internal/stats internal/writers"}},

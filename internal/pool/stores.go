@@ -53,11 +53,11 @@ type Store struct {
 }
 
 // Destruct implements [caddy.Destructor].
-func (s *Store) Destruct() error { return s.release() }
+func (s *Store) Destruct() error { return s.Release() }
 
-// acquire keeps the store open until release is called. It reports whether the store was still
+// Acquire keeps the store open until Release is called. It reports whether the store was still
 // open.
-func (s *Store) acquire() bool {
+func (s *Store) Acquire() bool {
 	for {
 		n := s.users.Load()
 		if n == 0 {
@@ -69,16 +69,8 @@ func (s *Store) acquire() bool {
 	}
 }
 
-// keepOpen keeps the store open until the returned function is called. It returns nil if the store
-// is already closed.
-func (s *Store) keepOpen() (release func()) {
-	if !s.acquire() {
-		return nil
-	}
-	return func() { _ = s.release() }
-}
-
-func (s *Store) release() error {
+// Release ends what Acquire has begun.
+func (s *Store) Release() error {
 	if s.users.Add(-1) == 0 {
 		openStores.Delete(s)
 		return s.Close()
@@ -113,7 +105,7 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 		_, inMemory := s.(*memorystore.Store)
 		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess, undying: inMemory}
 		opened.users.Store(1)
-		opened.Turns = turns.New(c, opened.keepOpen)
+		opened.Turns = turns.New(c, opened)
 		openStores.Store(opened, nil)
 		return opened, nil
 	})
@@ -128,7 +120,7 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 func (r *Ref) InPlace(s store.Store, c clock.Clock) *Ref {
 	opened := &Store{Store: s, Health: newHealth("")}
 	opened.users.Store(1)
-	opened.Turns = turns.New(c, opened.keepOpen)
+	opened.Turns = turns.New(c, opened)
 	return &Ref{Backend: r.Backend, ID: r.ID, Store: opened, clock: c}
 }
 
@@ -185,7 +177,7 @@ type Session struct {
 // Begin begins a session. If a request outlives its config, the store may be closed: then the
 // session opens it again for this request.
 func (r *Ref) Begin() (Session, error) {
-	if r.Store.acquire() {
+	if r.Store.Acquire() {
 		return Session{Store: r.Store, counted: true}, nil
 	}
 	ref, err := AcquireOn(r.clock, r.Backend)
@@ -212,7 +204,7 @@ func (s Session) End() {
 	case s.ref != nil:
 		_ = s.ref.Release()
 	case s.counted:
-		_ = s.release()
+		_ = s.Release()
 	}
 }
 

@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // line has the turns and the requests of one cost. There are at least as many turns as requests,
 // and those after the last request are spare.
 type line struct {
-	queues   *Queues
-	name     Queue
-	cost     int64
-	giveBack func(at int64, done func(taken bool))
+	queues *Queues
+	back   store.Adjustment // gives back the turn that came last
 
 	turns   []lineTurn // in order
 	waiters list.List  // the requests, in order

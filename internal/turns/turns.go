@@ -23,64 +23,62 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // maxSpare bounds the spare turns of all queues together. No bound is needed for lines: each has a turn or a request that waits.
 const maxSpare = 100_000
 
-// Queue identifies a queue in a store.
-type Queue struct {
-	State    string // of the rule, for all keys
-	Salt     uint64
-	Override string // the override of the key, if it has one
-	Key      string
+// Store is where the queues are.
+type Store interface {
+	// Adjust gives turns back, as in [store.Store].
+	Adjust(adjustments ...store.Adjustment)
+
+	// Acquire keeps the store open until Release is called. It reports whether the store was still open.
+	Acquire() bool
+	Release() error
 }
 
-// Turn is a turn of a request in a queue.
-type Turn struct {
-	Queue Queue
-	Cost  int64
-	At    int64         // on the clock of the store
-	Wait  time.Duration // from now until the turn
-
-	// Return gives any turn of this cost back to the queue. It calls done at most once, when it
-	// is known whether the queue has taken the turn.
-	Return func(at int64, done func(taken bool))
+// queue identifies a queue in a store.
+type queue struct {
+	state    string // of the rule, for all keys
+	salt     uint64
+	override string // the override of the key, if it has one
+	key      string
 }
 
 // Queues has the queues of a store in which requests of this process wait.
 type Queues struct {
-	mu       sync.Mutex
-	lines    map[Queue][]*line // in which requests wait, or which have spare turns
-	spare    int               // turns of all queues
-	returns  []turnReturn
-	busy     bool // a goroutine sends the returns
-	keepOpen func() (release func())
-	clock    clock.Clock
+	mu      sync.Mutex
+	lines   map[queue][]*line // in which requests wait, or which have spare turns
+	spare   int               // turns of all queues
+	returns []turnReturn
+	busy    bool // a goroutine sends the returns
+	store   Store
+	clock   clock.Clock
 }
 
 // turnReturn is a turn that is being given back. It is in no line meanwhile.
 type turnReturn struct {
-	line     *line
-	turn     lineTurn
-	giveBack func(at int64, done func(taken bool))
+	back store.Adjustment
+	due  time.Duration // on the clock of the queues
 }
 
-// New makes Queues. keepOpen keeps the store open until the function that it returns is called. It
-// returns nil if the store is already closed.
-func New(c clock.Clock, keepOpen func() (release func())) *Queues {
-	return &Queues{lines: make(map[Queue][]*line), keepOpen: keepOpen, clock: c}
+// New makes the queues of a store.
+func New(c clock.Clock, of Store) *Queues {
+	return &Queues{lines: make(map[queue][]*line), store: of, clock: c}
 }
 
-// Join adds a request to the line of its turn.
-func (q *Queues) Join(t *Turn) *Waiter {
+// Join adds a request to the line of its turn, which comes after a wait, and which back gives back. With another Turn, that gives
+// back any turn of the same cost.
+func (q *Queues) Join(back store.Adjustment, wait time.Duration) *Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.line(t)
+	l := q.line(back)
 	w := &Waiter{line: l, ready: make(chan struct{})}
 	now := q.clock.Now()
 	l.release(now) // so that no spare turn is used that is over
-	l.join(w, lineTurn{at: t.At, due: now + t.Wait})
+	l.join(w, lineTurn{at: back.Turn, due: now + wait})
 	q.balance(l)
 	return w
 }
@@ -100,17 +98,21 @@ func (q *Queues) Leave(w *Waiter) (came bool) {
 	return false
 }
 
+func queueOf(back *store.Adjustment) queue {
+	return queue{back.Rule.ID(), back.Rule.Salt(), back.Override, back.Key}
+}
+
 // line returns the line of a turn, and makes it if there is none. The caller must hold the lock.
-func (q *Queues) line(t *Turn) *line {
-	lines := q.lines[t.Queue]
-	for _, l := range lines {
-		if l.cost == t.Cost {
-			l.giveBack = t.Return
+func (q *Queues) line(back store.Adjustment) *line {
+	name := queueOf(&back)
+	for _, l := range q.lines[name] {
+		if l.back.Cost == back.Cost {
+			l.back = back
 			return l
 		}
 	}
-	l := &line{queues: q, name: t.Queue, cost: t.Cost, giveBack: t.Return}
-	q.lines[t.Queue] = append(lines, l)
+	l := &line{queues: q, back: back}
+	q.lines[name] = append(q.lines[name], l)
 	return l
 }
 
@@ -129,32 +131,34 @@ func (q *Queues) balance(l *line) {
 	if len(l.turns) > 0 {
 		return
 	}
-	rest := slices.DeleteFunc(q.lines[l.name], func(other *line) bool { return other == l })
-	if q.lines[l.name] = rest; len(rest) == 0 {
-		delete(q.lines, l.name)
+	name := queueOf(&l.back)
+	rest := slices.DeleteFunc(q.lines[name], func(other *line) bool { return other == l })
+	if q.lines[name] = rest; len(rest) == 0 {
+		delete(q.lines, name)
 	}
 }
 
 // enqueueReturn gives a turn back to the queue. A goroutine does this, because a store may call
-// done at once, and in order, because the queue takes only its last turn. The caller must hold the
+// Done at once, and in order, because the queue takes only its last turn. The caller must hold the
 // lock.
 func (q *Queues) enqueueReturn(l *line, t lineTurn) {
-	q.returns = append(q.returns, turnReturn{l, t, l.giveBack})
+	back := l.back
+	back.Turn = t.at
+	q.returns = append(q.returns, turnReturn{back, t.due})
 	if q.busy {
 		return
 	}
-	release := q.keepOpen()
-	if release == nil { // the store is closed
+	if !q.store.Acquire() { // the store is closed
 		q.returns = nil
 		return
 	}
 	q.busy = true
-	go q.sendReturns(release)
+	go q.sendReturns()
 }
 
 // sendReturns gives turns back until there are no more.
-func (q *Queues) sendReturns(release func()) {
-	defer release()
+func (q *Queues) sendReturns() {
+	defer func() { _ = q.store.Release() }()
 	for {
 		q.mu.Lock()
 		all := q.returns
@@ -164,7 +168,9 @@ func (q *Queues) sendReturns(release func()) {
 			return
 		}
 		for _, r := range all {
-			r.giveBack(r.turn.at, func(taken bool) { q.returned(r, taken) })
+			back := r.back
+			back.Done = func(taken bool) { q.returned(r, taken) }
+			q.store.Adjust(back)
 		}
 	}
 }
@@ -177,7 +183,7 @@ func (q *Queues) returned(r turnReturn, taken bool) {
 	var last *line
 	switch {
 	case taken:
-		for _, l := range q.lines[r.line.name] {
+		for _, l := range q.lines[queueOf(&r.back)] {
 			if l.spare() > 0 && (last == nil || l.last().at > last.last().at) {
 				last = l
 			}
@@ -185,10 +191,9 @@ func (q *Queues) returned(r turnReturn, taken bool) {
 		if last != nil {
 			last.last().refused = false
 		}
-	case r.turn.due > q.clock.Now():
-		last = q.line(&Turn{Queue: r.line.name, Cost: r.line.cost, Return: r.giveBack})
-		r.turn.refused = true
-		last.add(r.turn)
+	case r.due > q.clock.Now():
+		last = q.line(r.back)
+		last.add(lineTurn{at: r.back.Turn, due: r.due, refused: true})
 	}
 	if last != nil {
 		q.balance(last)

@@ -6,8 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // TestModel: requests of one cost join and leave in any order. Each gets the turn that it has in a
@@ -19,7 +21,7 @@ func TestModel(t *testing.T) {
 	for seed := range uint64(deep.Steps(20, 400)) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 40)
-			q := New(clock.System{}, neverClosed)
+			q := w.queues()
 			var waiting []*request
 			end := int64(0) // of the queue, by the model
 			for range steps {
@@ -38,7 +40,7 @@ func TestModel(t *testing.T) {
 					}
 					end = d.Turn() + width.Microseconds()
 					if d.Delay > 0 {
-						waiting = append(waiting, &request{waiter: q.Join(w.turn(1, &d)), own: d.Turn(), planned: d.Turn()})
+						waiting = append(waiting, &request{waiter: q.Join(w.turn(1, &d), d.Delay), own: d.Turn(), planned: d.Turn()})
 					}
 				case n < 8:
 					leave := 1
@@ -98,7 +100,7 @@ func TestInvariants(t *testing.T) {
 	for seed := range uint64(deep.Steps(30, 600)) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 60)
-			processes := []*Queues{New(clock.System{}, neverClosed), New(clock.System{}, neverClosed)}
+			processes := []*Queues{w.queues(), w.queues()}
 			type span struct{ from, to int64 }
 			var used []span
 			var waiting []*request
@@ -121,7 +123,7 @@ func TestInvariants(t *testing.T) {
 						use(d.Turn(), cost)
 					default:
 						process := processes[w.random.IntN(2)]
-						waiting = append(waiting, &request{waiter: process.Join(w.turn(cost, &d)), process: process, cost: cost, own: d.Turn()})
+						waiting = append(waiting, &request{waiter: process.Join(w.turn(cost, &d), d.Delay), process: process, cost: cost, own: d.Turn()})
 					}
 				case n < 9:
 					leave := 1
@@ -184,7 +186,7 @@ func TestCostsComeBack(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 1000)
-			q := New(clock.System{}, neverClosed)
+			q := w.queues()
 			w.take(1)
 			want := w.end()
 			var waiting []*Waiter
@@ -215,7 +217,7 @@ func TestManyLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 100_000
 		w := newWorld(t, 1, all+1)
-		q := New(clock.System{}, neverClosed)
+		q := w.queues()
 		w.take(1)
 		var waiting []*Waiter
 		for range all {
@@ -238,7 +240,7 @@ func TestManyLeave(t *testing.T) {
 func TestSpareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
-		here, there := New(clock.System{}, neverClosed), New(clock.System{}, neverClosed)
+		here, there := w.queues(), w.queues()
 		w.take(1)
 		began := time.Now().UnixMicro()
 		one, two := w.join(here, 1), w.join(here, 1)
@@ -270,10 +272,10 @@ func TestSpareTurns(t *testing.T) {
 // TestBounds: the number of spare turns is bounded.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(clock.System{}, neverClosed)
-		never := func(_ int64, done func(bool)) { done(false) }
+		w := newWorld(t, 1, 1)
+		q := New(clock.System{}, where{func(adjustments ...store.Adjustment) { adjustments[0].Done(false) }, true})
 		for at := range int64(maxSpare + 10) {
-			q.Leave(q.Join(&Turn{Queue: Queue{Key: "other"}, Cost: 1, At: at, Wait: time.Minute, Return: never}))
+			q.Leave(q.Join(w.turn(1, &algorithms.Decision{At: at}), time.Minute))
 		}
 		synctest.Wait()
 		if _, spare := q.size(); spare != maxSpare {
@@ -287,8 +289,9 @@ func TestBounds(t *testing.T) {
 // TestClosedStore: no turns are given back to a store that is closed.
 func TestClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(clock.System{}, func() func() { return nil })
-		q.Leave(q.Join(&Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(int64, func(bool)) { t.Error("a turn was given back") }}))
+		w := newWorld(t, 1, 1)
+		q := New(clock.System{}, where{func(...store.Adjustment) { t.Error("a turn was given back") }, false})
+		q.Leave(q.Join(w.turn(1, new(algorithms.Decision)), time.Hour))
 		q.checkEmpty(t)
 	})
 }

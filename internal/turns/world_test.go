@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -49,21 +50,15 @@ func (w *world) end() int64 {
 	return d.At + d.ResetAfter.Microseconds()
 }
 
-func (w *world) turn(cost int64, d *algorithms.Decision) *Turn {
-	return &Turn{
-		Queue: Queue{State: w.rule.ID(), Key: "key"}, Cost: cost, At: d.Turn(), Wait: d.Delay,
-		Return: func(at int64, done func(bool)) {
-			w.store.Adjust(store.Adjustment{
-				Check: store.Check{Rule: w.rule, Key: "key", Cost: cost}, At: d.Booked(), Turn: at, Delta: -cost, Done: done,
-			})
-		},
-	}
+// turn gives back the turn of a request.
+func (w *world) turn(cost int64, d *algorithms.Decision) store.Adjustment {
+	return store.GiveBack(&store.Check{Rule: w.rule, Key: "key", Cost: cost}, d)
 }
 
 // join has a request of a cost wait.
 func (w *world) join(q *Queues, cost int64) *Waiter {
 	d := w.take(cost)
-	return q.Join(w.turn(cost, &d))
+	return q.Join(w.turn(cost, &d), d.Delay)
 }
 
 func (w *world) sleep(most time.Duration) {
@@ -71,8 +66,20 @@ func (w *world) sleep(most time.Duration) {
 	synctest.Wait()
 }
 
-// neverClosed is the release of a store that is never closed: it does nothing.
-func neverClosed() func() { return func() {} }
+// queues returns the queues of a process, for which the store is never closed.
+func (w *world) queues() *Queues {
+	return New(clock.System{}, where{w.store.Adjust, true})
+}
+
+// where is where queues are.
+type where struct {
+	adjust func(...store.Adjustment)
+	open   bool
+}
+
+func (s where) Adjust(adjustments ...store.Adjustment) { s.adjust(adjustments...) }
+func (s where) Acquire() bool                          { return s.open }
+func (where) Release() error                           { return nil }
 
 // size returns the number of queues and of spare turns.
 func (q *Queues) size() (queues, spare int) {

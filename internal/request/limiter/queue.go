@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 )
 
 // delay returns how long an allowed request must wait for its turn.
@@ -26,7 +25,7 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 	}
 	for i := range v.Entries {
 		if e := &v.Entries[i]; e.queues() {
-			e.waiter = s.Turns.Join(e.turn(s))
+			e.waiter = s.Turns.Join(e.giveBack(), e.Decision.Delay)
 		}
 	}
 	stays := true
@@ -51,21 +50,4 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 // one that lasts until the request is over, one that its response decides on, or a turn that has come or is one of a dry run.
 func (e *Entry) unserved() bool {
 	return e.waiter == nil && (e.lease != "" || e.Decision.Delay > 0 || e.Zone.Charge.Matcher() != nil)
-}
-
-// turn returns the request's turn in a queue.
-func (e *Entry) turn(s pool.Session) *turns.Turn {
-	rule, d := e.Policy.Rule, &e.Decision
-	back, adjust := e.giveBack(), s.Store.Adjust
-	return &turns.Turn{
-		Queue: turns.Queue{State: rule.ID(), Salt: rule.Salt(), Override: d.Override, Key: e.Key},
-		Cost:  e.Cost,
-		At:    d.Turn(),
-		Wait:  d.Delay,
-		Return: func(at int64, done func(changed bool)) {
-			last := back
-			last.Turn, last.Done = at, done
-			adjust(last)
-		},
-	}
 }
