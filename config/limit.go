@@ -203,18 +203,6 @@ func (l *Limit) Sample() Numbers {
 	return n
 }
 
-// OtherSample returns numbers that differ from Sample in every number with a placeholder.
-func (l *Limit) OtherSample() Numbers {
-	n := l.Sample()
-	if l.MaxEvents.From != "" {
-		n.Events++
-	}
-	if l.Burst.From != "" {
-		n.Burst++
-	}
-	return n
-}
-
 // Wait returns how long a request may wait.
 func (l *Limit) Wait() time.Duration {
 	if l.MaxWait == nil {

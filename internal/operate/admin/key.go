@@ -2,7 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -28,22 +27,22 @@ func showKey(c *adminCall) (any, error) {
 // refuses the key, or of any, with the states under all plans.
 func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 	if z.Plans == nil {
-		return z.lookUpUnder(c, key, &z.OwnPolicies)
+		return z.lookUpUnder(c, key, z.Own)
 	}
-	plans := maps.Clone(z.Plans)
-	if z.DefaultPlan != nil {
-		plans[z.DefaultPlan.Name] = z.DefaultPlan
+	plans := z.Plans
+	if z.DefaultPlan != nil && z.DefaultPlan == z.Own {
+		plans = append([]*zone.Plan{z.Own}, plans...)
 	}
 	var all []adminapi.Key
-	for _, name := range slices.Sorted(maps.Keys(plans)) {
+	for _, plan := range plans {
 		k := &adminapi.Key{Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Unlimited: true, Outcome: outcome.Names[outcome.Exempt]}
-		if policies := &plans[name].Policies; policies.Likely != nil {
+		if plan.Likely != nil {
 			var err error
-			if k, err = z.lookUpUnder(c, key, policies); err != nil {
+			if k, err = z.lookUpUnder(c, key, plan); err != nil {
 				return nil, err
 			}
 		}
-		k.Plan, k.Default = name, plans[name] == z.DefaultPlan
+		k.Plan, k.Default = plan.Name, plan == z.DefaultPlan
 		all = append(all, *k)
 	}
 	rank := func(k *adminapi.Key) int {
@@ -60,8 +59,8 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 }
 
 // lookUpUnder returns the state of a key under the limit of a plan, or of the zone.
-func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Policies) (*adminapi.Key, error) {
-	policy := policies.Likely
+func (z *runningZone) lookUpUnder(c *adminCall, key string, plan *zone.Plan) (*adminapi.Key, error) {
+	policy := plan.Likely
 	recent, _ := z.Stats.Keys.Of(key)
 	cost := max(z.Cost.Number, recent.RefusedCost)
 	all := z.networks()
@@ -82,7 +81,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	answer := p.state(z.Zone, policy, o)
 	answer.Limit, answer.Rollout, answer.Lately = z.Description, z.rollout(), z.lately(key)
 	answer.CostLast = cost > z.Cost.Number
-	if policies.Varying != nil {
+	if plan.Varies() {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)
 	}
 	if o == outcome.Rejected {

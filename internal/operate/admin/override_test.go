@@ -24,7 +24,7 @@ func FuzzRequestedLimit(f *testing.F) {
 	rules := testRules(f)
 	f.Fuzz(func(t *testing.T, text string, i uint8) {
 		rule := rules[int(i)%len(rules)]
-		z := &zone.Zone{Zone: config.Zone{Cost: &config.Amount{Number: 1}}, Place: zone.Place{Name: "z"}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}
+		z := &zone.Zone{Zone: config.Zone{Cost: &config.Amount{Number: 1}}, Place: zone.Place{Name: "z"}, Own: &zone.Plan{Likely: &zone.QuotaPolicy{Rule: rule}}}
 		limit := func(text string) (s store.Override, ok bool) {
 			with, s, err := OverrideByText(z, text)
 			if err == nil {

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -47,7 +46,9 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Key: z.Key, KeyForm: z.Template.Form(), Store: storeName(z.store), OnStoreError: z.OnStoreError,
 		ZoneCounts: z.counts(),
 	}
-	answer.Plans = slices.Sorted(maps.Keys(z.Plans))
+	for _, plan := range z.Plans {
+		answer.Plans = append(answer.Plans, plan.Name)
+	}
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}

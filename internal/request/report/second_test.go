@@ -31,7 +31,7 @@ import (
 
 // windowOf returns a quota policy with a window.
 func windowOf(d time.Duration) *zone.QuotaPolicy {
-	return &zone.QuotaPolicy{Numbers: config.Numbers{Window: config.Window{Duration: caddy.Duration(d)}}}
+	return &zone.QuotaPolicy{Window: config.Window{Duration: caddy.Duration(d)}}
 }
 
 // reporterOf returns a Reporter of one zone, and what it logs.

@@ -37,7 +37,7 @@ func (p *QuotaPolicy) prepareHeaders() {
 	p.ItemPrefix = name + paramRemaining
 	p.PolicyItem = p.item(name, p.Quota, p.quotaWindow())
 	if !p.Slots {
-		p.Replenish = perSecond(p.Numbers.Events, p.Numbers.Window.Length())
+		p.Replenish = perSecond(p.Events, p.Window.Length())
 	}
 }
 
@@ -59,7 +59,7 @@ func perSecond(events int64, window time.Duration) string {
 
 // ForOverride returns a policy that has just the PolicyItem, for a decision by the limit of an override.
 func (p *QuotaPolicy) ForOverride(d *algorithms.Decision) *QuotaPolicy {
-	window := p.Numbers.Window.Length()
+	window := p.Window.Length()
 	if params, own, _ := store.OverrideParams(d.Override, algorithms.Params{}); own {
 		window = windowOf(p.Rule.Algorithm(), params)
 	}
@@ -83,8 +83,8 @@ func windowOf(a algorithms.Algorithm, params algorithms.Params) time.Duration {
 // quotaWindow returns the time in which the whole quota comes back. That is not the window for a
 // bucket whose burst differs from its events.
 func (p *QuotaPolicy) quotaWindow() time.Duration {
-	if bucket, ok := p.Rule.Algorithm().(algorithms.Counter); ok && p.Numbers.Burst > 0 && p.Numbers.Events > 0 {
+	if bucket, ok := p.Rule.Algorithm().(algorithms.Counter); ok && p.Rule.Limit().Burst > 0 && p.Events > 0 {
 		return windowOf(bucket, p.Rule.At(0).Params)
 	}
-	return p.Numbers.Window.Length()
+	return p.Window.Length()
 }

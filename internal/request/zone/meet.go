@@ -33,7 +33,7 @@ type Check struct {
 
 	networks *store.Networks // that have overrides in the zone; nil without them
 	log      *zap.Logger     // of requests that have no valid limit; may be nil
-	policies *Policies       // of the plan
+	plan     *Plan           // or the zone's own limit
 	repeated error           // the request has different values for a placeholder of the key
 	read     bool            // the body, so matchers may look at its fields
 	open     bool            // a matcher that looks at its fields decides
@@ -65,7 +65,7 @@ func (z *Zone) makeSteps() {
 		{len(z.Exempt) > 0, (*Zone).exempt},
 		{z.Fields != nil, (*Zone).readBody},
 		{true, (*Zone).needKey},
-		{z.Plans != nil, (*Zone).choosePlan},
+		{z.Plan != nil, (*Zone).choosePlan},
 		{z.Policy == nil, (*Zone).findLimit},
 		{z.Cost.From != "", (*Zone).findCost},
 		{z.TakesNetworks(), (*Zone).askNetwork},
@@ -81,7 +81,7 @@ func (z *Zone) makeSteps() {
 // that have no valid limit.
 func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
 	*c = Check{}
-	c.Zone, c.Policy, c.Cost, c.policies, c.networks, c.log = z, z.Policy, z.Cost.Number, &z.OwnPolicies, networks, log
+	c.Zone, c.Policy, c.Cost, c.plan, c.networks, c.log = z, z.Policy, z.Cost.Number, z.Own, networks, log
 	for _, take := range z.steps {
 		found, err := take(z, c, r)
 		switch {
@@ -188,15 +188,15 @@ func (z *Zone) choosePlan(c *Check, r *placeholder.Request) (found, error) {
 	if chosen == nil {
 		return c.reject(z.PlanlessStatus(), errNoPlan)
 	}
-	c.Plan, c.policies = chosen.Name, &chosen.Policies
-	if chosen.Unlimited {
+	c.Plan, c.plan = chosen.Name, chosen
+	if chosen.Likely == nil {
 		return skips, nil
 	}
 	return passes, nil
 }
 
 func (z *Zone) findLimit(c *Check, r *placeholder.Request) (_ found, err error) {
-	if c.Policy, err = c.policies.Resolve(r.Replacer()); err != nil {
+	if c.Policy, err = c.plan.Resolve(r.Replacer()); err != nil {
 		return z.refuseInvalid(c, err)
 	}
 	return passes, nil

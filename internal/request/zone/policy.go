@@ -1,7 +1,10 @@
 package zone
 
 import (
+	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,12 +19,13 @@ import (
 // change.
 type QuotaPolicy struct {
 	Rule    *store.Rule
-	Numbers config.Numbers // of the limit
-	Plan    string         // empty without plans
-	Slots   bool           // the algorithm counts slots, which are taken until the request is over
-	Queues  bool           // the decision says how long the request waits for its turn
-	MaxWait time.Duration  // how long a request may be held before it is refused
-	Quota   int64          // the most that a client can use at once
+	Plan    string        // empty without plans
+	Slots   bool          // the algorithm counts slots, which are taken until the request is over
+	Queues  bool          // the decision says how long the request waits for its turn
+	MaxWait time.Duration // how long a request may be held before it is refused
+	Window  config.Window
+	Events  int64
+	Quota   int64 // the most that a client can use at once
 
 	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
 	part      atomic.Pointer[QuotaPolicy]                       // see Split
@@ -30,30 +34,6 @@ type QuotaPolicy struct {
 	PolicyItem string // the item of RateLimit-Policy
 	ItemPrefix string // the beginning of the item of RateLimit
 	Replenish  string // events per second
-}
-
-// quotaPolicy makes the quota policy of a limit, in a plan if it has a name, for the numbers of a request.
-func (z *Zone) quotaPolicy(plan string, l *config.Limit, n config.Numbers) (*QuotaPolicy, error) {
-	made, err := l.Resolve(n)
-	if err != nil {
-		return nil, err
-	}
-	algorithm, err := l.FindAlgorithm()
-	if err != nil {
-		return nil, err
-	}
-	if _, leases := algorithm.(algorithms.Leaser); !leases {
-		made.Hold = z.Hold
-	}
-	rule, err := store.NewRule(z.Name, algorithm, made, z.Salt)
-	if err != nil {
-		return nil, err
-	}
-	p := &QuotaPolicy{
-		Numbers: n, Plan: plan, Slots: config.CountsSlots(l.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
-	}
-	p.keep(rule)
-	return p, nil
 }
 
 // Split returns the policy of one of n instances that count separately.
@@ -72,68 +52,42 @@ func (p *QuotaPolicy) Split(n int) *QuotaPolicy {
 
 // with returns the policy with another rule.
 func (p *QuotaPolicy) with(rule *store.Rule) *QuotaPolicy {
-	limit := rule.Limit()
-	made := &QuotaPolicy{Numbers: p.Numbers, Plan: p.Plan, Slots: p.Slots, Queues: p.Queues}
-	made.Numbers.Events, made.Numbers.Burst = limit.Events, limit.Burst
-	made.Numbers.Window.Duration, made.Numbers.Window.Calendar = caddy.Duration(limit.Window), limit.Calendar
-	made.keep(rule)
+	made := newPolicy(p.Plan, rule)
+	made.Queues = p.Queues
 	return made
 }
 
-// keep makes the policy that of a rule.
-func (p *QuotaPolicy) keep(rule *store.Rule) {
+// newPolicy makes the policy of a rule, in a plan if it has a name.
+func newPolicy(plan string, rule *store.Rule) *QuotaPolicy {
 	of := rule.Limit()
-	p.Rule, p.MaxWait, p.Quota = rule, of.MaxWait, of.Events
+	p := &QuotaPolicy{
+		Rule: rule, Plan: plan, Queues: of.Mode == algorithms.ModeQueue, MaxWait: of.MaxWait,
+		Window: config.Window{Duration: caddy.Duration(of.Window), Calendar: of.Calendar}, Events: of.Events, Quota: of.Events,
+	}
+	_, p.Slots = rule.Algorithm().(algorithms.Leaser)
 	if of.Burst > 0 && of.Events > 0 {
 		p.Quota = of.Burst
 	}
 	p.prepareHeaders()
+	return p
 }
 
-// Policies are the quota policies of one limit: Fixed for all requests, or Varying for a limit
-// with placeholders. In the zero Policies all three are nil.
-type Policies struct {
-	Likely  *QuotaPolicy // Fixed, or a policy for plausible numbers, made at load
-	Fixed   *QuotaPolicy
-	Varying *dynamicPolicies
+// MaxCost returns the largest cost that can ever be allowed.
+func (p *QuotaPolicy) MaxCost() int64 {
+	if p.Slots {
+		return min(p.Quota, algorithms.MaxSlotCost)
+	}
+	return p.Quota
 }
 
-// policiesOf checks a limit and makes its quota policies.
-func (z *Zone) policiesOf(plan string, l config.Limit) (p Policies, err error) {
-	if err := l.Check(); err != nil {
-		return p, err
-	}
-	if p.Likely, err = z.quotaPolicy(plan, &l, l.Sample()); err != nil {
-		return p, err
-	}
-	if l.Varies() {
-		p.Varying = &dynamicPolicies{zone: z, plan: plan, limit: l}
-		return p, nil
-	}
-	p.Fixed = p.Likely
-	if of := p.Fixed.Rule.Limit(); of.Hold > 0 {
-		err = algorithms.CheckHold(of)
-	}
-	return p, err
-}
+// Plan is a plan at run time, or the zone's own limit.
+type Plan struct {
+	Name   string       // empty for the zone's own limit
+	Likely *QuotaPolicy // for all requests or, if the limit varies, for plausible numbers; nil if the plan is unlimited
 
-// Resolve returns the quota policy for a request.
-func (p *Policies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
-	if p.Varying == nil {
-		return p.Fixed, nil
-	}
-	return p.Varying.Resolve(repl)
-}
-
-// haveUnknownStates reports whether requests can bring limits whose states are not those of the
-// likely one.
-func (p *Policies) haveUnknownStates() bool {
-	v := p.Varying
-	if v == nil {
-		return false
-	}
-	other, err := v.zone.quotaPolicy(v.plan, &v.limit, v.limit.OtherSample())
-	return err != nil || other.Rule.ID() != p.Likely.Rule.ID()
+	zone  *Zone
+	limit config.Limit // with what a plan takes from the zone's
+	made  *madePolicies
 }
 
 const (
@@ -144,48 +98,123 @@ const (
 	policyProbes = 4
 )
 
-// dynamicPolicies makes policies for the numbers that requests bring, and caches some of them.
-// Clients may choose the numbers: a million different ones take no more memory, and no more time
-// than making each policy again.
-type dynamicPolicies struct {
-	zone  *Zone
-	plan  string
-	limit config.Limit
-	slots [policySlots]atomic.Pointer[QuotaPolicy]
+// madePolicies are policies for the numbers that requests have brought. Clients may choose the numbers: a million different
+// ones take no more memory, and no more time than making each policy again.
+type madePolicies [policySlots]atomic.Pointer[QuotaPolicy]
+
+// newPlan checks a limit and makes its plan, which has no name if the limit is the zone's own.
+func (z *Zone) newPlan(name string, l config.Limit) (p *Plan, err error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	p = &Plan{Name: name, zone: z, limit: l}
+	if p.Likely, err = p.policy(l.Sample()); err != nil {
+		return nil, err
+	}
+	if l.Varies() {
+		p.made = new(madePolicies)
+		return p, nil
+	}
+	if of := p.Likely.Rule.Limit(); of.Hold > 0 {
+		err = algorithms.CheckHold(of)
+	}
+	return p, err
+}
+
+// makePlans makes the zone's plans.
+func (z *Zone) makePlans() (err error) {
+	z.planByName = make(map[string]*Plan, len(z.Plan.Plans))
+	limits := z.Plan.Limits(&z.Limit)
+	for _, name := range slices.Sorted(maps.Keys(z.Plan.Plans)) {
+		made := &Plan{Name: name}
+		if l, limited := limits[name]; limited {
+			if made, err = z.newPlan(name, l); err != nil {
+				return fmt.Errorf("plan %q: %w", name, err)
+			}
+		}
+		z.Plans = append(z.Plans, made)
+		z.planByName[z.PlanTemplate.NormalizeName(name)] = made
+	}
+	switch {
+	case z.Plan.Default == nil:
+		z.DefaultPlan = z.Own
+	case z.Plan.Default.Word != config.Reject:
+		z.DefaultPlan = z.planByName[z.PlanTemplate.NormalizeName(z.Plan.Default.Word)]
+	}
+	return nil
+}
+
+// Varies reports whether the numbers of the limit depend on the request.
+func (p *Plan) Varies() bool { return p.made != nil }
+
+// Fixed returns the policy for all requests; nil if it depends on them. The receiver may be nil.
+func (p *Plan) Fixed() *QuotaPolicy {
+	if p == nil || p.Varies() {
+		return nil
+	}
+	return p.Likely
+}
+
+// policy makes the policy for the numbers of a request.
+func (p *Plan) policy(n config.Numbers) (*QuotaPolicy, error) {
+	limit, err := p.limit.Resolve(n)
+	if err != nil {
+		return nil, err
+	}
+	algorithm, err := p.limit.FindAlgorithm()
+	if err != nil {
+		return nil, err
+	}
+	if _, leases := algorithm.(algorithms.Leaser); !leases {
+		limit.Hold = p.zone.Hold
+	}
+	rule, err := store.NewRule(p.zone.Name, algorithm, limit, p.zone.Salt)
+	if err != nil {
+		return nil, err
+	}
+	return newPolicy(p.Name, rule), nil
 }
 
 // policySeed keeps clients from choosing numbers with the same hash.
 var policySeed = maphash.MakeSeed()
 
-func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
-	n, err := d.limit.Numbers(repl)
+// Resolve returns the policy for a request.
+func (p *Plan) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
+	if !p.Varies() {
+		return p.Likely, nil
+	}
+	n, err := p.limit.Numbers(repl)
 	if err != nil {
 		return nil, err
 	}
 	hash := maphash.Comparable(policySeed, n)
-	put := &d.slots[(hash+(hash>>32)%policyProbes)%policySlots]
+	put := &p.made[(hash+(hash>>32)%policyProbes)%policySlots]
 	for i := range uint64(policyProbes) {
-		slot := &d.slots[(hash+i)%policySlots]
-		p := slot.Load()
-		if p == nil {
+		slot := &p.made[(hash+i)%policySlots]
+		known := slot.Load()
+		if known == nil {
 			put = slot
 			break
 		}
-		if p.Numbers == n {
-			return p, nil
+		if of := known.Rule.Limit(); of.Events == n.Events && of.Burst == n.Burst {
+			return known, nil
 		}
 	}
-	p, err := d.zone.quotaPolicy(d.plan, &d.limit, n)
+	made, err := p.policy(n)
 	if err == nil {
-		put.Store(p)
+		put.Store(made)
 	}
-	return p, err
+	return made, err
 }
 
-// MaxCost returns the largest cost that can ever be allowed.
-func (p *QuotaPolicy) MaxCost() int64 {
-	if p.Slots {
-		return min(p.Quota, algorithms.MaxSlotCost)
+// hasUnknownStates reports whether requests can bring limits whose states are not those of the likely one. No family of states
+// depends on the burst.
+func (p *Plan) hasUnknownStates() bool {
+	if !p.Varies() || p.limit.MaxEvents.From == "" {
+		return false
 	}
-	return p.Quota
+	limit, algorithm := p.Likely.Rule.Limit(), p.Likely.Rule.Algorithm()
+	likely := algorithm.Family(limit)
+	limit.Events++
+	return algorithm.Family(limit) != likely
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// policies returns the quota policies of a zone with a limit, which is given in JSON.
-func policies(t *testing.T, zone, text string) Policies {
+// planOf returns the plan of a zone with a limit, which is given in JSON.
+func planOf(t *testing.T, zone, text string) *Plan {
 	t.Helper()
 	var l config.Limit
 	if err := option.JSON([]byte(text), &l); err != nil {
 		t.Fatal(err)
 	}
-	p, err := (&Zone{Place: Place{Name: zone}}).policiesOf("", l)
+	p, err := (&Zone{Place: Place{Name: zone}}).newPlan("", l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func variables() (*caddy.Replacer, map[string]any) {
 
 // TestDynamicPoliciesAreBounded: many different limits leave no more policies behind than a few.
 func TestDynamicPoliciesAreBounded(t *testing.T) {
-	p := policies(t, "flood", `{"max_events": "{http.vars.quota}", "window": "1h", "algorithm": "token_bucket"}`)
+	p := planOf(t, "flood", `{"max_events": "{http.vars.quota}", "window": "1h", "algorithm": "token_bucket"}`)
 	repl, vars := variables()
 	const quota = "http.vars.quota"
 	for i := range 100_000 {
@@ -50,8 +50,8 @@ func TestDynamicPoliciesAreBounded(t *testing.T) {
 		}
 	}
 	kept := 0
-	for i := range p.Varying.slots {
-		if p.Varying.slots[i].Load() != nil {
+	for i := range p.made {
+		if p.made[i].Load() != nil {
 			kept++
 		}
 	}
@@ -73,19 +73,20 @@ func TestDynamicPoliciesAreBounded(t *testing.T) {
 // TestStatesOfAZone: a reset finds the states of all plans, each family once, and those of limits
 // that requests have brought. Overrides need one rule for each algorithm.
 func TestStatesOfAZone(t *testing.T) {
-	z := &Zone{Plans: make(map[string]*Plan)}
+	z, made := new(Zone), make(map[string]*Plan)
 	for name, limit := range map[string]string{
 		"GET":    `{"max_events": 5, "window": "1h"}`,
 		"POST":   `{"max_events": 9, "window": "1h"}`,
 		"PUT":    `{"algorithm": "token_bucket", "max_events": 10, "window": "1s"}`,
 		"DELETE": `{"algorithm": "token_bucket", "max_events": "{http.request.header.Events} 2", "window": "1h"}`,
 	} {
-		z.Plans[name] = &Plan{Policies: policies(t, "states", limit)}
+		made[name] = planOf(t, "states", limit)
+		z.Plans = append(z.Plans, made[name])
 	}
 	repl, values := variables()
 	for _, events := range []string{"3", "4", "3"} {
 		values["http.request.header.Events"] = events
-		if _, err := z.Plans["DELETE"].Policies.Resolve(repl); err != nil {
+		if _, err := made["DELETE"].Resolve(repl); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +109,7 @@ func TestStatesOfAZone(t *testing.T) {
 // TestWaits: how long a refusal holds, what its client is told, and when there is more, for each kind of refusal.
 func TestWaits(t *testing.T) {
 	const never, window = algorithms.Never, time.Minute
-	rate, slots := QuotaPolicy{Numbers: config.Numbers{Window: config.Window{Duration: caddy.Duration(window)}}}, QuotaPolicy{Slots: true}
+	rate, slots := QuotaPolicy{Window: config.Window{Duration: caddy.Duration(window)}}, QuotaPolicy{Slots: true}
 	for _, c := range []struct {
 		name   string
 		policy *QuotaPolicy

@@ -1,7 +1,6 @@
 package zone
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -18,16 +17,15 @@ func (z *Zone) States() []*store.Rule { return z.distinct((*store.Rule).ID, true
 
 // HasUnknownStates reports whether the zone may keep states that [Zone.States] does not find.
 func (z *Zone) HasUnknownStates() bool {
-	return slices.ContainsFunc(z.allPolicies(), (*Policies).haveUnknownStates)
+	return slices.ContainsFunc(z.allPlans(), (*Plan).hasUnknownStates)
 }
 
-// allPolicies returns the policies of the zone and of its plans.
-func (z *Zone) allPolicies() []*Policies {
-	all := []*Policies{&z.OwnPolicies}
-	for _, name := range slices.Sorted(maps.Keys(z.Plans)) {
-		all = append(all, &z.Plans[name].Policies)
+// allPlans returns the zone's own limit, and its plans.
+func (z *Zone) allPlans() []*Plan {
+	if z.Own == nil {
+		return z.Plans
 	}
-	return all
+	return append([]*Plan{z.Own}, z.Plans...)
 }
 
 // distinct returns rules of the zone and its plans, one for each identity: of the likely limits,
@@ -40,10 +38,10 @@ func (z *Zone) distinct(identity func(*store.Rule) string, all bool) (rules []*s
 			rules = append(rules, p.Rule)
 		}
 	}
-	for _, p := range z.allPolicies() {
+	for _, p := range z.allPlans() {
 		add(p.Likely)
-		for i := 0; all && p.Varying != nil && i < policySlots; i++ {
-			add(p.Varying.slots[i].Load())
+		for i := 0; all && p.Varies() && i < policySlots; i++ {
+			add(p.made[i].Load())
 		}
 	}
 	return rules

@@ -29,7 +29,7 @@ const slotWait = time.Second
 func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
 	w := Waits{Retry: d.RetryAfter, Told: d.RetryAfter, Next: d.NextAfter}
 	if d.RetryAfter == algorithms.Never {
-		w.Told = max(p.Numbers.Window.Length(), slotWait)
+		w.Told = max(p.Window.Length(), slotWait)
 	}
 	if p.Slots {
 		w.Next = 0

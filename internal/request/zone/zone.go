@@ -37,8 +37,8 @@ type Zone struct {
 
 	matching, blocking, exempting sides
 
-	OwnPolicies Policies // of the zone's own limit
-	Plans       map[string]*Plan
+	Own         *Plan            // the zone's own limit; nil if only plans have limits
+	Plans       []*Plan          // by name; nil without plans
 	planByName  map[string]*Plan // by normalized name, see PlanTemplate
 	DefaultPlan *Plan            // for requests without a plan; nil if these are rejected
 	Policy      *QuotaPolicy     // nil if it depends on the request
@@ -87,18 +87,18 @@ func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
 // makePolicies makes the quota policies of the zone and its plans.
 func (z *Zone) makePolicies() (err error) {
 	if z.Plan == nil || z.MaxEvents != nil {
-		if z.OwnPolicies, err = z.policiesOf("", z.Limit); err != nil {
+		if z.Own, err = z.newPlan("", z.Limit); err != nil {
 			return err
 		}
 	}
-	z.Policy = z.OwnPolicies.Fixed
+	z.Policy = z.Own.Fixed()
 	if z.Plan != nil {
 		z.Policy = nil
 		if err := z.makePlans(); err != nil {
 			return err
 		}
 	}
-	for _, p := range z.allPolicies() {
+	for _, p := range z.allPlans() {
 		z.likely = cmp.Or(z.likely, p.Likely)
 	}
 	if z.Hold != 0 && z.CountsSlots() && !z.Prepays() {

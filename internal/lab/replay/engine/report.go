@@ -54,10 +54,10 @@ func reportOf(z *zone.Zone) *replay.Zone {
 		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "",
 		Outcomes: make(map[string]int64), Top: []*replay.Key{}, PeakKeys: []string{},
 	}
-	if p := z.OwnPolicies.Fixed; p != nil {
-		made.Events = p.Numbers.Events
+	if p := z.Own.Fixed(); p != nil {
+		made.Events = p.Events
 		if !p.Slots {
-			made.Window, made.Length = p.Numbers.Window.Length().Seconds(), p.Numbers.Window.Format()
+			made.Window, made.Length = p.Window.Length().Seconds(), p.Window.Format()
 		}
 	}
 	return made

@@ -40,7 +40,7 @@ func (z *zoneTally) attempts(o *replay.Options, zones int) (all []*attempt) {
 	if window := z.window; 0 < window && window < time.Hour.Microseconds() {
 		z.hours = replay.SizesOf(hours)
 	}
-	if z.sizes = replay.SizesOf(clients); len(clients) == 0 || z.OwnPolicies.Fixed == nil {
+	if z.sizes = replay.SizesOf(clients); len(clients) == 0 || z.Own.Fixed() == nil {
 		return nil
 	}
 	tried := make(map[int64]*attempt)
@@ -88,7 +88,7 @@ func curve(clients []replay.Client, n int) (limits []int64) {
 func (z *zoneTally) suggest(made *replay.Zone) {
 	per, _ := window(&z.Limit)
 	switch {
-	case z.OwnPolicies.Fixed == nil:
+	case z.Own.Fixed() == nil:
 		made.Suggestion = &replay.Suggestion{Failure: "its limit depends on the request", Reasons: []string{}}
 	case z.sizes.Clients == 0:
 		made.Suggestion = &replay.Suggestion{Failure: "no request was charged in this zone", Reasons: []string{}}
