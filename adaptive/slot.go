@@ -71,15 +71,15 @@ func (s *slot) wait(r *http.Request) error {
 	h, g, p := s.handler, s.handler.limit.gate, &s.place
 	timer := time.NewTimer(time.Duration(h.MaxWait))
 	defer timer.Stop()
-	client := hangup.Watch(r)
-	defer client.Forget()
+	gone, forget := hangup.Watch(r)
+	defer forget()
 	left := false
 	select {
 	case <-p.Ready:
 	case <-timer.C:
 	case <-r.Context().Done():
 		left = true
-	case <-client.Left:
+	case <-gone:
 		left = true
 	}
 	switch running := g.Leave(now(), p); {

@@ -9,17 +9,10 @@ import (
 	"net/http"
 	"os"
 	"reflect"
-	"syscall"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
-
-// Client is the client of a request that waits.
-type Client struct {
-	Left   chan struct{} // closed when the client has left
-	socket *os.File      // nil if there is nothing to watch
-}
 
 // connection is the key of a request's connection in its context.
 type connection struct{}
@@ -39,49 +32,40 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, c)
 }
 
-// Watch begins to watch the client of a request.
-func Watch(r *http.Request) *Client {
-	c := &Client{Left: make(chan struct{})}
+// Watch begins to watch the client of a request. It returns a channel that is closed when the client has left, which is nil if
+// there is nothing to watch, and what ends the watch.
+func Watch(r *http.Request) (left <-chan struct{}, forget func()) {
 	if !seesHangUp || r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
-		return c
+		return nil, func() {}
 	}
 	conn, _ := r.Context().Value(connection{}).(net.Conn)
 	// The watch has a descriptor of its own, so that it does not disturb reads from the connection.
 	files, ok := socketOf(conn).(interface{ File() (*os.File, error) })
 	if !ok {
-		return c
+		return nil, func() {}
 	}
 	file, err := files.File()
 	if err != nil {
-		return c
+		return nil, func() {}
 	}
-	raw, err := file.SyscallConn()
-	if err != nil {
-		_ = file.Close()
-		return c
-	}
-	c.socket = file
-	go c.watch(raw)
-	return c
+	gone := make(chan struct{})
+	go watch(file, gone)
+	return gone, func() { _ = file.Close() }
 }
 
 // watch returns when the client has left or the watch has ended. The runtime calls the function
 // again when something has happened to the socket.
-func (c *Client) watch(raw syscall.RawConn) {
-	gone := false
-	_ = raw.Read(func(socket uintptr) bool {
-		gone = hungUp(socket)
-		return gone
-	})
-	if gone {
-		close(c.Left)
+func watch(file *os.File, gone chan<- struct{}) {
+	left := false
+	raw, err := file.SyscallConn()
+	if err == nil {
+		_ = raw.Read(func(socket uintptr) bool {
+			left = hungUp(socket)
+			return left
+		})
 	}
-}
-
-// Forget ends the watch.
-func (c *Client) Forget() {
-	if c.socket != nil {
-		_ = c.socket.Close()
+	if left {
+		close(gone)
 	}
 }
 

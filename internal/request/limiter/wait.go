@@ -13,10 +13,11 @@ import (
 // zones that refuse have a max_wait.
 type retryWait struct {
 	clock  clock.Clock
-	waited bool           // whether since is set
-	since  time.Duration  // when the first wait began
-	poll   time.Duration  // the next wait for a slot
-	client *hangup.Client // nil if the request has not waited yet
+	waited bool            // whether since is set
+	since  time.Duration   // when the first wait began
+	poll   time.Duration   // the next wait for a slot
+	left   <-chan struct{} // closed when the client has left; see package hangup
+	forget func()          // stops watching the client; nil if the request has not waited yet
 }
 
 const (
@@ -76,22 +77,22 @@ func (w *retryWait) pause(r *http.Request, d time.Duration) bool {
 
 // sleep waits until over is closed, and reports whether the client has stayed.
 func (w *retryWait) sleep(r *http.Request, over <-chan struct{}) bool {
-	if w.client == nil {
-		w.client = hangup.Watch(r)
+	if w.forget == nil {
+		w.left, w.forget = hangup.Watch(r)
 	}
 	select {
 	case <-over:
 		return true
 	case <-r.Context().Done():
 		return false
-	case <-w.client.Left:
+	case <-w.left:
 		return false
 	}
 }
 
 // over stops watching the client.
 func (w *retryWait) over() {
-	if w.client != nil {
-		w.client.Forget()
+	if w.forget != nil {
+		w.forget()
 	}
 }
