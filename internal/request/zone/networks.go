@@ -1,8 +1,6 @@
 package zone
 
 import (
-	"maps"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
@@ -46,31 +44,4 @@ func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
 		}
 	}
 	return passes, nil
-}
-
-// maxOverruled bounds the policies that are kept of one policy, under limits of networks.
-const maxOverruled = 64
-
-// Overruled returns the policy with the limit of a network instead of its own. It is nil if the limit is for another
-// algorithm, or is not valid here.
-func (p *QuotaPolicy) Overruled(n *store.Network) *QuotaPolicy {
-	if n.Override.Algorithm != p.Rule.Algorithm().Name() {
-		return nil // networks with other algorithms may have the same limit
-	}
-	limit, known := n.Override.Limit, p.overruled.Load()
-	if known != nil {
-		if made, ok := (*known)[limit]; ok {
-			return made
-		}
-	}
-	var made *QuotaPolicy
-	if rule := p.Rule.Overruled(&n.Override); rule != nil {
-		made = p.with(rule)
-	}
-	more := map[algorithms.Limit]*QuotaPolicy{limit: made}
-	if known != nil && len(*known) < maxOverruled {
-		maps.Copy(more, *known)
-	}
-	p.overruled.Store(&more)
-	return made
 }

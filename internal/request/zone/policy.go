@@ -27,8 +27,7 @@ type QuotaPolicy struct {
 	Events  int64
 	Quota   int64 // the most that a client can use at once
 
-	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
-	part      atomic.Pointer[QuotaPolicy]                       // see Split
+	variants atomic.Pointer[map[variant]*QuotaPolicy]
 
 	HeaderZone string // the zone's name in headers
 	PolicyItem string // the item of RateLimit-Policy
@@ -36,24 +35,49 @@ type QuotaPolicy struct {
 	Replenish  string // events per second
 }
 
-// Split returns the policy of one of n instances that count separately.
-func (p *QuotaPolicy) Split(n int) *QuotaPolicy {
-	rule := p.Rule.Split(n)
-	if rule == p.Rule {
-		return p
-	}
-	part := p.part.Load()
-	if part == nil || part.Rule != rule {
-		part = p.with(rule)
-		p.part.Store(part)
-	}
-	return part
+// variant is what makes another policy of one: the limit of a network, or how many instances count separately.
+type variant struct {
+	limit     algorithms.Limit
+	instances int
 }
 
-// with returns the policy with another rule.
-func (p *QuotaPolicy) with(rule *store.Rule) *QuotaPolicy {
-	made := newPolicy(p.Plan, rule)
-	made.Queues = p.Queues
+// maxVariants bounds the variants that are kept of one policy.
+const maxVariants = 64
+
+// Split returns the policy of one of n instances that count separately.
+func (p *QuotaPolicy) Split(n int) *QuotaPolicy {
+	if n <= 1 {
+		return p
+	}
+	return p.variant(variant{instances: n}, func() *store.Rule { return p.Rule.Split(n) })
+}
+
+// Overruled returns the policy with the limit of a network instead of its own. It is nil if the limit is for another
+// algorithm, or is not valid here.
+func (p *QuotaPolicy) Overruled(n *store.Network) *QuotaPolicy {
+	if n.Override.Algorithm != p.Rule.Algorithm().Name() {
+		return nil // networks with other algorithms may have the same limit
+	}
+	return p.variant(variant{limit: n.Override.Limit}, func() *store.Rule { return p.Rule.Overruled(&n.Override) })
+}
+
+// variant returns a variant of the policy, and keeps it. It is nil if there is no rule for it.
+func (p *QuotaPolicy) variant(of variant, rule func() *store.Rule) (made *QuotaPolicy) {
+	known := p.variants.Load()
+	if known != nil {
+		if made, ok := (*known)[of]; ok {
+			return made
+		}
+	}
+	if r := rule(); r != nil {
+		made = newPolicy(p.Plan, r)
+		made.Queues = p.Queues
+	}
+	more := map[variant]*QuotaPolicy{of: made}
+	if known != nil && len(*known) < maxVariants {
+		maps.Copy(more, *known)
+	}
+	p.variants.Store(&more)
 	return made
 }
 
