@@ -3,13 +3,16 @@
 package pool
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -78,6 +81,23 @@ func (s *Store) Release() error {
 	return nil
 }
 
+// Take asks the store, and measures how long a remote one takes to answer.
+func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	if !s.Remote {
+		return s.Store.Take(ctx, checks, decisions)
+	}
+	start := time.Now()
+	err := s.Store.Take(ctx, checks, decisions)
+	if latency := time.Since(start); latency >= minRoundTrip {
+		s.Latency.Observe(latency)
+	}
+	return err
+}
+
+// minRoundTrip is less than the round trip to any server. A call that takes less was answered
+// from the deny cache.
+const minRoundTrip = 10 * time.Microsecond
+
 // Ref is a handler's reference to a store.
 type Ref struct {
 	Backend  store.Backend
@@ -103,9 +123,8 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 		}
 		_, inProcess := s.(store.InProcess)
 		_, inMemory := s.(*memorystore.Store)
-		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess, undying: inMemory}
-		opened.users.Store(1)
-		opened.Turns = turns.New(c, opened)
+		opened := newStore(s, c, Describe(backend))
+		opened.Remote, opened.undying = !inProcess, inMemory
 		openStores.Store(opened, nil)
 		return opened, nil
 	})
@@ -118,10 +137,15 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 // InPlace returns a reference to a store instead of that of r, with the clock by which requests leave its queues. The store is
 // never closed, and the reference does not have to be released.
 func (r *Ref) InPlace(s store.Store, c clock.Clock) *Ref {
-	opened := &Store{Store: s, Health: newHealth("")}
+	return &Ref{Backend: r.Backend, ID: r.ID, Store: newStore(s, c, ""), clock: c}
+}
+
+// newStore returns a store in use that has a name in the log.
+func newStore(s store.Store, c clock.Clock, name string) *Store {
+	opened := &Store{Store: s, Health: newHealth(name)}
 	opened.users.Store(1)
 	opened.Turns = turns.New(c, opened)
-	return &Ref{Backend: r.Backend, ID: r.ID, Store: opened, clock: c}
+	return opened
 }
 
 // open opens a store. It turns a panic into an error, because a panic would leave the pool locked

@@ -40,6 +40,14 @@ type Check struct {
 	mayBlock bool            // and block has one
 }
 
+// Why a zone refuses a request without asking the store; or else a [*key.RepeatedError].
+var (
+	errBlocked = errors.New("the request is blocked")
+	ErrNoKey   = errors.New("the request has no key")
+	errNoPlan  = errors.New("the request has no plan")
+	errInvalid = errors.New("the request has no valid limit")
+)
+
 // found is what a step finds out about a request.
 type found uint8
 

@@ -84,6 +84,16 @@ func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
 	return z, nil
 }
 
+// Copy returns a zone that decides like this one, and has counters of its own.
+func (z *Zone) Copy() (*Zone, error) { return z.With(z.Limit) }
+
+// With returns a copy of the zone that has another limit of its own. Plans keep what they take from the zone's own.
+func (z *Zone) With(l config.Limit) (*Zone, error) {
+	c := z.Zone
+	c.Limit = l
+	return New(&c, z.Place, new(stats.Counters))
+}
+
 // makePolicies makes the quota policies of the zone and its plans.
 func (z *Zone) makePolicies() (err error) {
 	if z.Plan == nil || z.MaxEvents != nil {
