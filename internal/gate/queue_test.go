@@ -150,7 +150,7 @@ func (b *bench) turnOf(t interface{ Fatalf(string, ...any) }, r *request, all ma
 // TestQueue: whatever clients do, as many run as the limit lets and never more, nothing waits while a slot
 // is free for it, and no key waits while one is served of which more requests run, or that has had more.
 func TestQueue(t *testing.T) {
-	deep.Property(t, func(t *rapid.T) {
+	deep.Property(t, 1, func(t *rapid.T) {
 		lowest, highest := rapid.IntRange(1, 3).Draw(t, "min"), rapid.IntRange(0, 12).Draw(t, "max")
 		if highest > 0 {
 			highest = max(highest, lowest)

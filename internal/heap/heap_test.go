@@ -15,7 +15,7 @@ func (n number) Before(other number) bool { return n < other }
 
 // TestHeap: the first value is always the least, whatever is added, changed and removed.
 func TestHeap(t *testing.T) {
-	deep.Property(t, func(t *rapid.T) {
+	deep.Property(t, 1, func(t *rapid.T) {
 		var h Heap[number]
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			n := number(rapid.IntRange(0, 20).Draw(t, "number"))

@@ -88,7 +88,7 @@ func TestKeysFromText(t *testing.T) {
 
 // TestValuesOfKeys: the values of a key can be found in it, even in the beginning of a key.
 func TestValuesOfKeys(t *testing.T) {
-	deep.Property(t, func(rt *rapid.T) {
+	deep.Property(t, 1, func(rt *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("01:-x ")))
 		template := text.Draw(rt, "before") + "{http.vars.a}" + text.Draw(rt, "between") + "{http.vars.b}" + text.Draw(rt, "after")
 		k, err := New(template, 0, 0)

@@ -6,18 +6,24 @@ package deep
 import (
 	"flag"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// Rapid begins with the same seed on each machine, but in deep tests. RAPID_SEED and -rapid.seed give another one.
+// Rapid begins with the same seed on each machine, but in deep tests. With the race detector it makes fewer checks.
+// RAPID_SEED, RAPID_CHECKS and their flags say otherwise.
 func init() {
-	if seed := flag.Lookup("rapid.seed").Value; !run && seed.String() == "0" {
-		if err := seed.Set("1"); err != nil {
-			panic(err)
+	set := func(name, usual, value string) {
+		if f := flag.Lookup("rapid." + name).Value; f.String() == usual {
+			_ = f.Set(value)
 		}
+	}
+	if !run {
+		set("seed", "0", "1")
+	}
+	if raceDetector {
+		set("checks", "100", "30")
 	}
 }
 
@@ -50,52 +56,10 @@ func Racing(few, many int) int {
 	return many
 }
 
-// Property checks a property with values that rapid draws.
-func Property(t *testing.T, property func(*rapid.T)) {
+// Property checks a property with values that rapid draws: a hundred times, and in "make deep" so many hundred times.
+func Property(t *testing.T, hundreds int, property func(*rapid.T)) {
 	t.Helper()
-	rapid.Check(t, property)
-}
-
-// Check runs a property on schedules that rapid draws, until these have made as many steps
-// as [Steps] says. The property returns how many steps it made.
-func Check(t *testing.T, usual, all int, property func(*rapid.T) int) {
-	t.Helper()
-	defer fewChecks(t)()
-	schedules, made := 0, 0
-	for made < Steps(usual, all) {
-		rapid.Check(t, func(rt *rapid.T) {
-			made += property(rt)
-			schedules++
-		})
-	}
-	t.Logf("%d steps in %d schedules", made, schedules)
-}
-
-// rapid's number of checks is a flag, which all tests that run side by side share.
-var checks struct {
-	sync.Mutex
-	users  int
-	before string
-}
-
-// fewChecks has rapid draw few schedules at a time until the result is called: its own
-// number is made for properties without steps.
-func fewChecks(t *testing.T) (restore func()) {
-	t.Helper()
-	value := flag.Lookup("rapid.checks").Value
-	checks.Lock()
-	defer checks.Unlock()
-	if checks.users++; checks.users == 1 {
-		checks.before = value.String()
-		if err := value.Set("10"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return func() {
-		checks.Lock()
-		defer checks.Unlock()
-		if checks.users--; checks.users == 0 {
-			_ = value.Set(checks.before)
-		}
+	for range Steps(1, hundreds) {
+		rapid.Check(t, property)
 	}
 }
