@@ -1,7 +1,6 @@
 package algorithms_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,16 +10,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
 )
 
-// TestGoldenVectors plays the scenarios in testdata/vectors. With UPDATE_GOLDEN=1 it writes
-// the decisions into them instead, and leaves the requests as they are.
+// TestGoldenVectors plays the scenarios in testdata/vectors.
 func TestGoldenVectors(t *testing.T) {
-	dir := filepath.Join("..", "testdata", "vectors")
-	for _, f := range vectors.Load(t, dir) {
-		if os.Getenv("UPDATE_GOLDEN") == "1" {
-			text := f.Update(func() vectors.Key { return newPlayer(t, f.Algorithm) })
-			must(t, os.WriteFile(filepath.Join(dir, f.Name), []byte(text), 0o600))
-			continue
-		}
+	for _, f := range vectors.Load(t, filepath.Join("..", "testdata", "vectors")) {
 		for _, s := range f.Scenarios {
 			t.Run(f.Name+"/"+s.Title, func(t *testing.T) { s.Play(t, newPlayer(t, f.Algorithm)) })
 		}

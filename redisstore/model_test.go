@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -62,7 +62,7 @@ type schedule struct {
 	charges              []charged
 	before               int // how many of these are from before the last reset
 	names                int
-	story                []string // the events so far, as in testdata/vectors
+	story                []string // the events so far
 }
 
 // charged is a charge, and the name that the model has for it.
@@ -82,7 +82,7 @@ func newSchedule(t *rapid.T, p *pair, algorithm, key string) *schedule {
 	}
 	s.now = base + rapid.Int64Range(0, 1e9).Draw(t, "offset")
 	s.start, s.earliest = s.now, base-1e12
-	s.story = []string{"from " + time.UnixMicro(s.now).UTC().Format(time.RFC3339Nano), vectors.Options(s.limit)}
+	s.story = []string{"from " + time.UnixMicro(s.now).UTC().Format(time.RFC3339Nano), fmt.Sprintf("limit %+v", s.limit)}
 	s.renewing = algorithm == "concurrency" && rapid.Bool().Draw(t, "renewing")
 	s.sides = []side{storeSide{p.memory}}
 	if p.redis != nil {
@@ -170,11 +170,11 @@ func (s *schedule) take(i int) {
 	}
 	for i, got := range all {
 		if got != want {
-			s.tell(vectors.Step{At: s.now, Cost: c.Cost, Name: name, Want: got})
+			s.tell("take", c.Cost, name, got)
 			s.Fatalf("the model says otherwise:\n  model   %+v\n  side %d %+v\n%s", want, i, got, strings.Join(s.story, "\n"))
 		}
 	}
-	s.tell(vectors.Step{At: s.now, Cost: c.Cost, Name: name, Want: want})
+	s.tell("take", c.Cost, name, want)
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
 		s.newest = max(s.newest, s.now)
@@ -182,7 +182,7 @@ func (s *schedule) take(i int) {
 		s.charges = append(s.charges, charged{store.Adjustment{Check: c, At: want.Booked(), Turn: want.Turn()}, name})
 	}
 	if c.Ahead > 0 {
-		s.tell(vectors.Step{Do: vectors.Ahead, At: s.now, Cost: c.Ahead, Name: name + "+", Want: want})
+		s.tell("ahead", c.Ahead, name+"+")
 	}
 	if want.Units > 0 {
 		s.newest = max(s.newest, s.now)
@@ -230,8 +230,7 @@ func (s *schedule) adjust() {
 	if s.algorithm != "concurrency" {
 		s.newest, s.earliest = s.now, s.now
 	}
-	s.story = append(s.story, vectors.Options(by))
-	s.tell(vectors.Step{Do: vectors.Adjust, At: s.now, Cost: c.Delta, Name: c.name})
+	s.tell("adjust", c.Delta, c.name, by)
 	for _, side := range s.sides {
 		side.adjust(s.T, c.Adjustment)
 	}
@@ -239,7 +238,6 @@ func (s *schedule) adjust() {
 	if c.Delta > 0 { // with which the key may start from zero, at the time of the charge or now
 		s.keep(func(other *charged) bool { return other.At < min(c.At, s.now) })
 	}
-	s.story = append(s.story, vectors.Options(s.limit))
 }
 
 // reset makes the key new. Charges of before stay, to be adjusted later.
@@ -271,7 +269,7 @@ func (s *schedule) renew() {
 		return
 	}
 	c := rapid.SampledFrom(s.charges).Draw(s.T, "renew")
-	s.tell(vectors.Step{Do: vectors.Renew, At: s.now, Cost: c.Cost, Name: c.name})
+	s.tell("renew", c.Cost, c.name)
 	for _, side := range s.sides {
 		side.renew(s.T, c.Check)
 	}
@@ -287,7 +285,7 @@ func (s *schedule) changeLimit() {
 		s.use(s.alike(drawLimit(s.T, s.algorithm)))
 		s.limits = append(s.limits, s.limit)
 	}
-	s.story = append(s.story, vectors.Options(s.limit))
+	s.tell("limit", s.limit)
 }
 
 // alike often returns a limit that differs little from the last one.
@@ -320,4 +318,7 @@ func (s *schedule) alike(l algorithms.Limit) algorithms.Limit {
 	return l
 }
 
-func (s *schedule) tell(step vectors.Step) { s.story = append(s.story, step.Line(s.start)) }
+func (s *schedule) tell(what ...any) {
+	at := time.Duration(s.now-s.start) * time.Microsecond
+	s.story = append(s.story, fmt.Sprintf("%v %+v", at, what))
+}

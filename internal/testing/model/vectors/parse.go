@@ -2,15 +2,12 @@ package vectors
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
-
-const arrow = " -> "
 
 // parser reads a file line by line.
 type parser struct {
@@ -21,11 +18,11 @@ type parser struct {
 	scenario *Scenario
 }
 
-// Parse parses a file. A line that is unknown or not in the one form of [Step.Line] or [Options] is an error.
-func Parse(name, text string) (*File, error) {
-	p := &parser{file: &File{Name: name, lines: strings.Split(text, "\n")}}
-	for i, line := range p.file.lines {
-		if err := p.read(i, line); err != nil {
+// parse parses a file. A line that is unknown is an error.
+func parse(name, text string) (*File, error) {
+	p := &parser{file: &File{Name: name}}
+	for i, line := range strings.Split(text, "\n") {
+		if err := p.read(i+1, line); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w: %q", name, i+1, err, line)
 		}
 	}
@@ -41,7 +38,6 @@ func (p *parser) read(number int, line string) (err error) {
 			err = fmt.Errorf("%v", missing)
 		}
 	}()
-	written := line
 	switch word, rest, _ := strings.Cut(line, " "); word {
 	case "", "#":
 	case "algorithm":
@@ -52,27 +48,28 @@ func (p *parser) read(number int, line string) (err error) {
 		p.scenario = &p.file.Scenarios[len(p.file.Scenarios)-1]
 		p.from, p.limit, p.taken = Start, algorithms.Limit{}, make(map[string]int64)
 	case "beyond":
-		p.scenario.BeyondModel, written = true, "beyond model"
+		p.scenario.BeyondModel = true
 	case "from":
 		p.from, err = time.Parse(time.RFC3339Nano, rest)
 	case "limit":
-		err = p.setLimit(rest)
-		written = Options(p.limit)
+		p.limit = algorithms.Limit{}
+		for _, word := range strings.Fields(rest) {
+			if option, value, _ := strings.Cut(word, "="); err == nil {
+				err = p.setOption(option, value)
+			}
+		}
 	default:
-		step := Step{Limit: p.limit, line: number}
-		err = p.step(&step, strings.Fields(line))
+		request, answer, _ := strings.Cut(line, " -> ")
+		step := Step{Limit: p.limit, Want: answer, line: number}
+		err = p.step(&step, strings.Fields(request))
 		p.scenario.Steps = append(p.scenario.Steps, step)
-		written = step.Line(p.from.UnixMicro())
-	}
-	if err == nil && written != line {
-		err = fmt.Errorf("must be written %q", written)
 	}
 	return err
 }
 
 // step parses a request, a renewal, an adjustment or a charge ahead.
 func (p *parser) step(step *Step, words []string) error {
-	at, err := duration(words[0])
+	at, err := time.ParseDuration(words[0])
 	if err != nil {
 		return err
 	}
@@ -83,37 +80,60 @@ func (p *parser) step(step *Step, words []string) error {
 	if step.Cost, err = strconv.ParseInt(words[1], 10, 64); err != nil {
 		return err
 	}
-	if words = words[2:]; len(words) > 0 && words[0] != strings.TrimSpace(arrow) {
-		step.Name = words[0]
+	if len(words) > 2 {
+		step.Name = words[2]
 	}
 	taken, known := p.taken[step.Name]
-	switch answer := words[slices.Index(words, strings.TrimSpace(arrow))+1:]; step.Do {
+	lasts := time.Duration(0)
+	switch step.Do {
 	case Adjust:
 		if step.Taken = taken; !known {
 			return fmt.Errorf("there was no charge under that name")
 		}
 		return nil
 	case Ahead:
-		step.Want.Lasts, err = duration(answer[1])
-		step.Want.Units, _ = strconv.ParseInt(answer[0], 10, 64)
+		// An adjustment of what was charged ahead is of a charge that was made when the units last no more.
+		lasts, err = time.ParseDuration(strings.Fields(step.Want)[1])
 	case Take:
 		if known && step.Name != "" {
 			return fmt.Errorf("the name is taken")
 		}
-		err = parseDecision(&step.Want, answer)
 	}
-	// An adjustment of what was charged ahead is of a charge that was made when the units last no more.
-	p.taken[step.Name] = step.At + step.Want.Lasts.Microseconds()
+	p.taken[step.Name] = step.At + lasts.Microseconds()
 	return err
 }
 
-func parseDecision(d *algorithms.Decision, words []string) (err error) {
-	d.Allowed = words[0] == "yes"
-	d.Remaining, err = strconv.ParseInt(words[1], 10, 64)
-	for i, wait := range []*time.Duration{&d.RetryAfter, &d.NextAfter, &d.ResetAfter, &d.Delay} {
-		if err == nil {
-			*wait, err = duration(words[2+i])
+func (p *parser) setOption(option, value string) (err error) {
+	l := &p.limit
+	switch option {
+	case "events":
+		l.Events, err = strconv.ParseInt(value, 10, 64)
+	case "burst":
+		l.Burst, err = strconv.ParseInt(value, 10, 64)
+	case "window":
+		for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year} {
+			if value == c.String() {
+				l.Calendar = c
+				return nil
+			}
 		}
+		l.Window, err = time.ParseDuration(value)
+	case "timezone":
+		l.Location, err = time.LoadLocation(value)
+	case "max_wait":
+		l.MaxWait, err = time.ParseDuration(value)
+	case "lease":
+		l.Lease, err = time.ParseDuration(value)
+	case "lend":
+		l.Hold, err = time.ParseDuration(value)
+	case "refill":
+		l.Refill = value
+	case "mode":
+		l.Mode = value
+	case "align":
+		l.Align = value
+	default:
+		err = fmt.Errorf("no option %q", option)
 	}
 	return err
 }

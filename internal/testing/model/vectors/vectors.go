@@ -22,6 +22,7 @@
 package vectors
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,8 +37,6 @@ type File struct {
 	Name      string
 	Algorithm string
 	Scenarios []Scenario
-
-	lines []string
 }
 
 // Scenario is a sequence of steps with one key.
@@ -57,10 +56,9 @@ type Step struct {
 	At    int64 // microseconds since 1970
 	Cost  int64 // for Adjust, the delta; for Ahead, how many units are wanted
 	Name  string
-	Taken int64               // for Adjust, when the charge was made
-	Want  algorithms.Decision // without Quota and At; for Ahead, Units and Lasts
-
-	line int // of the file, from 0
+	Taken int64  // for Adjust, when the charge was made
+	Want  string // the answer, in the words of the file
+	line  int
 }
 
 // Do is what a step does.
@@ -94,7 +92,7 @@ func Load(t testing.TB, dir string) (files []*File) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Parse(filepath.Base(path), string(text))
+		f, err := parse(filepath.Base(path), string(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,51 +101,30 @@ func Load(t testing.TB, dir string) (files []*File) {
 	return files
 }
 
-// Play plays a scenario, and reports each decision that is not the expected one.
+// Play plays a scenario, and reports each answer that is not the expected one.
 func (s *Scenario) Play(t testing.TB, key Key) {
 	t.Helper()
 	for _, step := range s.Steps {
-		got := step.play(key)
-		if step.Do != Take && step.Do != Ahead {
-			continue
-		}
-		if quota := step.quota(); step.Do == Take && got.Quota != quota {
-			t.Errorf("line %d: quota %d, want %d", step.line+1, got.Quota, quota)
-		}
-		got.Quota, got.At, got.Ahead = 0, 0, 0
-		if got != step.Want {
-			t.Errorf("line %d:\ngot  %s\nwant %s", step.line+1, step.answer(got), step.answer(step.Want))
-		}
-	}
-}
-
-// Update returns the text of the file with the decisions of keys. The rest stays the same.
-func (f *File) Update(open func() Key) string {
-	lines := append([]string(nil), f.lines...)
-	for _, s := range f.Scenarios {
-		key := open()
-		for _, step := range s.Steps {
-			if d := step.play(key); step.Do == Take || step.Do == Ahead {
-				request, _, _ := strings.Cut(lines[step.line], arrow)
-				lines[step.line] = request + arrow + step.answer(d)
+		got := ""
+		switch step.Do {
+		case Take:
+			d := key.Take(step.Limit, step.At, step.Cost, step.Name)
+			got = words(d)
+			if quota := step.quota(); d.Quota != quota {
+				t.Errorf("line %d: quota %d, want %d", step.line, d.Quota, quota)
 			}
+		case Renew:
+			key.Renew(step.Limit, step.At, step.Cost, step.Name)
+		case Adjust:
+			key.Adjust(step.Limit, step.At, step.Taken, step.Cost, step.Name)
+		case Ahead:
+			units, lasts := key.Ahead(step.Limit, step.At, step.Cost, step.Name)
+			got = fmt.Sprint(units, short(lasts))
+		}
+		if got != step.Want {
+			t.Errorf("line %d:\ngot  %s\nwant %s", step.line, got, step.Want)
 		}
 	}
-	return strings.Join(lines, "\n")
-}
-
-func (s *Step) play(key Key) (d algorithms.Decision) {
-	switch s.Do {
-	case Take:
-		d = key.Take(s.Limit, s.At, s.Cost, s.Name)
-	case Renew:
-		key.Renew(s.Limit, s.At, s.Cost, s.Name)
-	case Adjust:
-		key.Adjust(s.Limit, s.At, s.Taken, s.Cost, s.Name)
-	case Ahead:
-		d.Units, d.Lasts = key.Ahead(s.Limit, s.At, s.Cost, s.Name)
-	}
-	return d
 }
 
 func (s *Step) quota() int64 {
@@ -155,6 +132,38 @@ func (s *Step) quota() int64 {
 		return s.Limit.Burst
 	}
 	return s.Limit.Events
+}
+
+// words formats a decision.
+func words(d algorithms.Decision) string {
+	text := map[bool]string{true: "yes ", false: "no "}[d.Allowed] + fmt.Sprint(d.Remaining)
+	for _, wait := range []*time.Duration{&d.RetryAfter, &d.NextAfter, &d.ResetAfter, &d.Delay} {
+		text += short(*wait)
+		*wait = 0
+	}
+	d.Allowed, d.Quota, d.Remaining, d.At, d.Ahead = false, 0, 0, 0, 0
+	if d != (algorithms.Decision{}) {
+		text += fmt.Sprintf(", and %+v", d)
+	}
+	return text
+}
+
+// short formats a duration, behind a space: 0, never, or its units without those at the end that are 0.
+func short(d time.Duration) string {
+	switch d {
+	case 0:
+		return " 0"
+	case algorithms.Never:
+		return " never"
+	}
+	text := " " + d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // Start is the time from which others count unless a scenario has another one: 250 ms after a
