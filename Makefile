@@ -55,7 +55,7 @@ DEEP := -tags deep,$(CADDY_TAGS)
 export GOFLAGS += -trimpath -tags=$(CADDY_TAGS)
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -244,10 +244,6 @@ golden: redis ## Write the golden files again
 .PHONY: docs
 docs: ## Write docs/reference.md and the JSON schema anew, from the tags and comments in the code
 	UPDATE_DOCS=1 go test -count 1 -run TestReference ./docs
-
-.PHONY: pictures
-pictures: ## Draw docs/algorithms.svg again
-	go generate ./internal/testing/picture
 
 .PHONY: screenshots
 screenshots: redis chromium ## Take the pictures of pages in docs/ again, light and dark

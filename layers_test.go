@@ -142,7 +142,6 @@ var layers = []struct {
 	{"internal/testing/model", layer{lines: 599, kB: 19, own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{lines: 348, kB: 10, own: "algorithms"}},
 	{"internal/testing/linear", layer{lines: 845, kB: 24, own: "algorithms internal/testing/patient store"}},
-	{"internal/testing/picture", layer{lines: 210, kB: 8, own: "algorithms"}},
 	{"internal/testing/reference", layer{lines: 293, kB: 10, caddy: true, own: "internal/option"}},
 	{"internal/testing/world", layer{lines: 3628, kB: 115, caddy: true, own: "algorithms config internal/clock internal/heap internal/outcome " +
 		"internal/pool internal/request/limiter internal/request/zone internal/testing/model internal/testing/simredis redisstore store"}},
