@@ -8,10 +8,10 @@
 package golden
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -29,81 +29,52 @@ type Case struct {
 func Updating() bool { return os.Getenv("UPDATE_GOLDEN") != "" }
 
 // Cases reads all cases of the archives that match a pattern of [filepath.Glob]. There must be one at least.
-func Cases(t testing.TB, pattern string) []Case {
+func Cases(t testing.TB, pattern string) (all []Case) {
 	t.Helper()
-	all, err := cases(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func cases(pattern string) (all []Case, err error) {
 	mu.Lock()
 	defer mu.Unlock()
 	paths, err := filepath.Glob(filepath.FromSlash(pattern))
-	if err != nil {
-		return nil, err
-	}
 	for _, path := range paths {
-		archive, err := load(path)
+		archive, err := txtar.ParseFile(path)
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
 		for _, file := range archive.Files {
 			all = append(all, Case{path, file.Name, string(file.Data)})
 		}
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no cases", pattern)
+	if len(all) == 0 && !Updating() {
+		t.Fatalf("%s: no cases: %v", pattern, err)
 	}
-	return all, nil
+	return all
 }
 
 // Open reads a case of an archive. While [Updating], it may be missing.
 func Open(t testing.TB, archive, name string) Case {
 	t.Helper()
-	c, err := open(filepath.FromSlash(archive), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func open(path, name string) (Case, error) {
-	mu.Lock()
-	defer mu.Unlock()
-	archive, err := load(path)
-	if err != nil && !Updating() {
-		return Case{}, err
-	}
-	for _, file := range archive.Files {
-		if file.Name == name {
-			return Case{path, name, string(file.Data)}, nil
+	for _, c := range Cases(t, archive) {
+		if c.Name == name {
+			return c
 		}
 	}
 	if !Updating() {
-		return Case{}, fmt.Errorf("%s: no case %s", path, name)
+		t.Fatalf("%s: no case %s", archive, name)
 	}
-	return Case{path, name, ""}, nil
+	return Case{filepath.FromSlash(archive), name, ""}
 }
 
 // Check compares a case with what a test got, or writes that while [Updating].
 func (c Case) Check(t testing.TB, got string) {
 	t.Helper()
-	if err := c.check(got); err != nil {
-		t.Error(err)
-	}
-}
-
-func (c Case) check(got string) error {
 	switch {
 	case got == c.Text:
-		return nil
-	case Updating():
-		return c.write(got)
+	case !Updating():
+		t.Errorf("%s (UPDATE_GOLDEN=1 writes it)\n got: %s\nwant: %s", c, got, c.Text)
+	default:
+		if err := c.write(got); err != nil {
+			t.Error(err)
+		}
 	}
-	return fmt.Errorf("%s (UPDATE_GOLDEN=1 writes it)\n got: %s\nwant: %s", c, got, c.Text)
 }
 
 // String names the case and its archive.
@@ -113,42 +84,24 @@ func (c Case) String() string { return c.Archive + ": " + c.Name }
 func (c Case) write(text string) error {
 	mu.Lock()
 	defer mu.Unlock()
-	archive, err := load(c.Archive)
-	if err != nil && !os.IsNotExist(err) {
+	archive, err := txtar.ParseFile(c.Archive)
+	if os.IsNotExist(err) {
+		archive, err = new(txtar.Archive), nil
+	}
+	if err != nil {
 		return err
 	}
-	at := -1
-	for i, file := range archive.Files {
-		if file.Name == c.Name {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == c.Name })
 	if at < 0 {
 		at = len(archive.Files)
 		archive.Files = append(archive.Files, txtar.File{Name: c.Name})
 	}
 	archive.Files[at].Data = []byte(text)
 	written := txtar.Format(archive)
-	if again := txtar.Parse(written); len(again.Files) != len(archive.Files) || !bytes.Equal(again.Files[at].Data, []byte(text)) {
+	if again := txtar.Parse(written); len(again.Files) != len(archive.Files) || string(again.Files[at].Data) != text {
 		return fmt.Errorf("%s: an archive cannot have this text, because it has a line like -- name --, or no line feed at its end: %q", c, text)
 	}
 	return os.WriteFile(c.Archive, written, 0o644)
-}
-
-// load reads an archive. If there is an error, the archive is empty.
-func load(path string) (*txtar.Archive, error) {
-	archive, err := txtar.ParseFile(path)
-	if err != nil {
-		return new(txtar.Archive), err
-	}
-	found := make(map[string]bool)
-	for _, file := range archive.Files {
-		if found[file.Name] {
-			return new(txtar.Archive), fmt.Errorf("%s: there are two cases %s", path, file.Name)
-		}
-		found[file.Name] = true
-	}
-	return archive, nil
 }
 
 var mu sync.Mutex // for the archives
