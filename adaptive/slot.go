@@ -30,7 +30,6 @@ func now() int64 { return int64(clock.System{}.Now()) }
 // slot is what a request takes in the upstream, and the writer that sees its response begin.
 type slot struct {
 	writers.Response
-	writers.HeaderOnly
 	handler *Handler
 	request placeholder.Request
 	place   gate.Place
@@ -56,8 +55,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	returned := false
 	defer func() {
-		if returned && !s.Begun {
-			s.Begin(writers.StatusOf(err), nil)
+		if returned {
+			s.Start(writers.StatusOf(err))
 		}
 		s.giveBack()
 	}()

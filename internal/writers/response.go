@@ -12,38 +12,19 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Watcher sees a response as it is written. Only the goroutine that answers calls it.
+// Watcher sees a response begin.
 type Watcher interface {
-	// Begin is called before the last header is sent.
+	// Begin is called before the last header is sent, by the goroutine that answers.
 	Begin(status int, header http.Header)
-
-	// Sent is called when a part of the body was written. The piece is nil unless the watcher wants it.
-	Sent(n int64, piece []byte)
-
-	// Flushed is called when the client was sent what was written.
-	Flushed()
-
-	// WantsPieces reports whether the watcher wants all pieces of the body.
-	WantsPieces() bool
 }
-
-// HeaderOnly are the methods of a Watcher of which only Begin does something.
-type HeaderOnly struct{}
-
-// Sent implements [Watcher].
-func (HeaderOnly) Sent(int64, []byte) {}
-
-// Flushed implements [Watcher].
-func (HeaderOnly) Flushed() {}
-
-// WantsPieces implements [Watcher].
-func (HeaderOnly) WantsPieces() bool { return false }
 
 // Response is a writer of a response that has a watcher.
 type Response struct {
 	caddyhttp.ResponseWriterWrapper
 	Watcher Watcher
-	Begun   bool // the watcher has seen the last header
+	Begun   bool          // the watcher has seen the last header
+	Sent    int64         // how much of the body was written
+	Pieces  *bufio.Writer // gets what was written of the body, and is flushed with it; nil if nobody reads it
 }
 
 // WrapServer makes the response one that is written to Caddy's server, beneath all others. So it sees what error
@@ -76,9 +57,9 @@ func Watchers(w http.ResponseWriter) iter.Seq[Watcher] {
 	}
 }
 
-// begin shows the watcher the last header, once.
-func (w *Response) begin(status int) {
-	if final := status >= http.StatusOK || status == http.StatusSwitchingProtocols; final && !w.Begun {
+// Start shows the watcher the last header, once.
+func (w *Response) Start(status int) {
+	if !w.Begun {
 		w.Begun = true
 		w.Watcher.Begin(status, w.Header())
 	}
@@ -86,35 +67,47 @@ func (w *Response) begin(status int) {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *Response) WriteHeader(status int) {
-	w.begin(status)
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		w.Start(status)
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements [http.ResponseWriter].
 func (w *Response) Write(p []byte) (int, error) {
-	w.begin(http.StatusOK)
+	w.Start(http.StatusOK)
 	n, err := w.ResponseWriter.Write(p)
-	w.Watcher.Sent(int64(n), p[:n])
+	w.Sent += int64(n)
+	if w.Pieces != nil {
+		_, _ = w.Pieces.Write(p[:n])
+	}
 	return n, err
 }
 
 // ReadFrom implements [io.ReaderFrom], so that the kernel can copy files whose pieces nobody wants.
 func (w *Response) ReadFrom(r io.Reader) (int64, error) {
-	w.begin(http.StatusOK)
-	if w.Watcher.WantsPieces() {
+	w.Start(http.StatusOK)
+	if w.Pieces != nil {
 		return io.Copy(struct{ io.Writer }{w}, r)
 	}
 	n, err := w.ResponseWriterWrapper.ReadFrom(r)
-	w.Watcher.Sent(n, nil)
+	w.Sent += n
 	return n, err
 }
 
 // FlushError implements the method that [http.ResponseController] calls. A flush may send the header.
 func (w *Response) FlushError() error {
-	w.begin(http.StatusOK)
+	w.Start(http.StatusOK)
 	err := http.NewResponseController(w.ResponseWriter).Flush()
-	w.Watcher.Flushed()
+	w.FlushPieces()
 	return err
+}
+
+// FlushPieces flushes the pieces.
+func (w *Response) FlushPieces() {
+	if w.Pieces != nil {
+		_ = w.Pieces.Flush()
+	}
 }
 
 // Flush implements [http.Flusher].
@@ -125,7 +118,7 @@ func (w *Response) Flush() { _ = w.FlushError() }
 func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
-		w.begin(http.StatusSwitchingProtocols)
+		w.Start(http.StatusSwitchingProtocols)
 	}
 	return conn, buffered, err
 }

@@ -3,7 +3,7 @@
 //
 //	          Judge: the response is not charged for
 //	booked ──────────────────────────────────────────► settled, all is given back
-//	  │ │     ReadCost, settle: the response says its cost
+//	  │ │     readCost, settle: the response says its cost
 //	  │ └──────────────────────────────────────────────► settled, the difference is charged or given back
 //	  │       settle(brokenOff): it ends before it has said so
 //	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
@@ -88,9 +88,9 @@ func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, bac
 // chargesLate reports whether the response may change what the request is charged.
 func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
 
-// Judge gives back what a response of this status and these headers is not charged for.
-// Where the client has left without a response, it cannot be known what that would have been, so
-// the charge stays.
+// Judge gives back what a response of this status and these headers is not charged for, and reads from the header what
+// the request has cost. Where the client has left without a response, it cannot be known what that would have been, so the
+// charge stays.
 func (c *Completion) Judge(status int, header http.Header) {
 	for i := range c.charges {
 		l := &c.charges[i]
@@ -114,6 +114,7 @@ func (c *Completion) Judge(status int, header http.Header) {
 		l.unpaid = false
 		c.pay(l, 0)
 	}
+	c.readCost(header)
 }
 
 // keep leaves the charges as they are, whatever the response will be.
@@ -123,8 +124,8 @@ func (c *Completion) keep() {
 	}
 }
 
-// ReadCost reads from the header of the response what the request has cost.
-func (c *Completion) ReadCost(header http.Header) {
+// readCost reads from the header of the response, or its trailer, what the request has cost.
+func (c *Completion) readCost(header http.Header) {
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.unpaid {

@@ -55,7 +55,7 @@ func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes
 		}
 	}
 	watcher.ResponseWriter = w
-	watcher.begin(c)
+	watcher.follow(c)
 	return watcher
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
 // styles are the headers that describe limits, for each style. Retry-After is not one of them, because it is a field
@@ -26,7 +25,6 @@ var styles = map[string][]string{
 
 // Fields are the headers that a handler sends.
 type Fields struct {
-	writers.HeaderOnly
 	sent  []string // by their names in their styles
 	names []string // by those under which they are sent, in the form of http.Header's keys
 }

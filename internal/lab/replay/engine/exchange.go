@@ -240,7 +240,6 @@ func (w *way) settle(status int) {
 	}
 	for _, c := range w.completions {
 		c.Judge(status, header)
-		c.ReadCost(header)
 		c.Release()
 		c.End()
 	}
