@@ -35,23 +35,20 @@ const (
 const capacityWait = time.Second
 
 // Answer returns what the client of a request gets that does not pass and has no Err. Its status is the given one
-// for the refusal by a limit, unless the zone has another.
+// for the refusal by a limit.
 func (v *Verdict) Answer(usual int) Answer {
-	switch rejected := v.Rejected(); {
-	case rejected != nil:
-		return rejected.Answer(usual)
+	e := v.Rejected()
+	switch {
+	case e != nil:
 	case v.Failure == ErrLeft:
 		return Answer{Outcome: v.Outcome, Err: v.Failure, Status: late.StatusClientClosedRequest}
 	case v.Failure != nil:
 		return Answer{
 			Outcome: v.Outcome, Err: v.Failure, Status: http.StatusServiceUnavailable, Problem: ReducedCapacity, Told: capacityWait,
 		}
+	default:
+		e = v.Binding
 	}
-	return v.Binding.Answer(usual)
-}
-
-// Answer returns what the client of a refused request gets, with this refusal as the one that binds most.
-func (e *Entry) Answer(usual int) Answer {
 	a := Answer{Entry: *e, Err: e.Reason(), Status: e.Check.Status, Outcome: e.refused()}
 	if e.Policy == nil {
 		return a
