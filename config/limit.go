@@ -78,11 +78,8 @@ type Limit struct {
 	MaxWait *caddy.Duration `json:"max_wait,omitempty" range:"0s..1h" default:"=0s"`
 }
 
-// Numbers are the numbers of a limit. The events and the burst can differ from request to request.
-type Numbers struct {
-	Events, Burst int64
-	Window        Window
-}
+// Numbers are the numbers of a limit that can differ from request to request.
+type Numbers struct{ Events, Burst int64 }
 
 // Varies reports whether requests can have different numbers.
 func (l *Limit) Varies() bool {
@@ -177,7 +174,6 @@ func (l *Limit) Check() error {
 
 // Numbers returns the numbers for a request.
 func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
-	n.Window = l.Window
 	if n.Events, err = l.MaxEvents.Resolve(repl); err != nil {
 		return n, fmt.Errorf("events: %w", err)
 	}
@@ -193,7 +189,7 @@ func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
 // Sample returns numbers to check the limit with when a config is loaded: those that are
 // written, and for placeholders without a fallback some that fit them.
 func (l *Limit) Sample() Numbers {
-	n := Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window}
+	n := Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number}
 	if l.MaxEvents.From != "" && !l.MaxEvents.Fallback {
 		n.Events = max(1, min(n.Burst, algorithms.MaxEvents))
 	}
@@ -214,7 +210,7 @@ func (l *Limit) Wait() time.Duration {
 // Resolve returns the limit with the numbers of a request.
 func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
 	made = algorithms.Limit{
-		Events: n.Events, Burst: n.Burst, Window: time.Duration(n.Window.Duration), Calendar: n.Window.Calendar,
+		Events: n.Events, Burst: n.Burst, Window: time.Duration(l.Window.Duration), Calendar: l.Window.Calendar,
 		Refill: l.Refill, Mode: l.Mode, Align: l.Align, Lease: time.Duration(l.Lease), MaxWait: l.Wait(),
 	}
 	if l.Timezone == "Local" { // not time.Local.String(), which is what the variable TZ names

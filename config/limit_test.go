@@ -34,9 +34,9 @@ func TestNumbers(t *testing.T) {
 		quota string
 		want  config.Numbers
 	}{
-		{"", config.Numbers{Events: 100, Burst: 50, Window: fixed(time.Hour)}},
-		{"7", config.Numbers{Events: 7, Burst: 7, Window: fixed(time.Hour)}},
-		{"0", config.Numbers{Window: fixed(time.Hour)}},
+		{"", config.Numbers{Events: 100, Burst: 50}},
+		{"7", config.Numbers{Events: 7, Burst: 7}},
+		{"0", config.Numbers{}},
 	} {
 		if got, err := l.Numbers(replacer(c.quota)); err != nil || got != c.want {
 			t.Errorf("%+v: %+v, %v", c, got, err)
@@ -65,14 +65,14 @@ func TestNumbers(t *testing.T) {
 // TestSamples: the sample of a limit has numbers that fit it.
 func TestSamples(t *testing.T) {
 	for text, want := range map[string]config.Numbers{
-		"100/1m burst 5":           {Events: 100, Burst: 5, Window: fixed(time.Minute)},
-		varying:                    {Events: 100, Burst: 50, Window: fixed(time.Hour)},
-		"events {quota} window 1m": {Events: 1, Window: fixed(time.Minute)},
-		"events {quota} window day timezone Asia/Tokyo":      {Events: 1, Window: config.Window{Calendar: algorithms.Day}},
-		"events {quota} window 1m burst 9 algorithm gcra":    {Events: 9, Burst: 9, Window: fixed(time.Minute)},
-		"events 7 window 1m burst {quota} algorithm gcra":    {Events: 7, Burst: 7, Window: fixed(time.Minute)},
-		"events 0 window 1m burst {quota} 1 algorithm gcra":  {Burst: 1, Window: fixed(time.Minute)},
-		"events {quota} 20 window 1m burst 9 algorithm gcra": {Events: 20, Burst: 9, Window: fixed(time.Minute)},
+		"100/1m burst 5":           {Events: 100, Burst: 5},
+		varying:                    {Events: 100, Burst: 50},
+		"events {quota} window 1m": {Events: 1},
+		"events {quota} window day timezone Asia/Tokyo":      {Events: 1},
+		"events {quota} window 1m burst 9 algorithm gcra":    {Events: 9, Burst: 9},
+		"events 7 window 1m burst {quota} algorithm gcra":    {Events: 7, Burst: 7},
+		"events 0 window 1m burst {quota} 1 algorithm gcra":  {Burst: 1},
+		"events {quota} 20 window 1m burst 9 algorithm gcra": {Events: 20, Burst: 9},
 	} {
 		l := read(t, text)
 		if got := l.Sample(); got != want {

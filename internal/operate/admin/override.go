@@ -73,7 +73,7 @@ func overrideLimit(l *config.Limit, rule *store.Rule) (made algorithms.Limit, er
 	case l.Timezone != "":
 		return made, errors.New("limit: timezone is always that of the zone: leave it out")
 	}
-	return l.Resolve(config.Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window})
+	return l.Resolve(l.Sample())
 }
 
 // DescribeRule formats the limit of a rule.
