@@ -63,16 +63,12 @@ func (s *Routes) value(v reflect.Value) {
 				s.value(v.Field(i))
 			}
 		}
-	case reflect.Slice, reflect.Array:
+	case reflect.Slice, reflect.Array, reflect.Map:
 		if text, ok := v.Interface().(json.RawMessage); ok {
 			s.option(string(text))
 			return
 		}
-		for i := range v.Len() {
-			s.value(v.Index(i))
-		}
-	case reflect.Map:
-		for key, of := range v.Seq2() {
+		for key, of := range v.Seq2() { // the keys of a slice say nothing
 			s.value(key)
 			s.value(of)
 		}
