@@ -33,7 +33,7 @@ func (h *Handler) warn(zone, text string) {
 // warnAboutZone warns about options that do not do what they seem to do.
 func (h *Handler) warnAboutZone(z *zone.Zone) {
 	warn := func(text string) { h.warn(z.Name, text) }
-	if p := z.Policy; p != nil && z.Cost.From == "" && z.Cost.Number > p.MaxCost() && p.Events > 0 {
+	if p := z.Policy; p != nil && z.Cost.From == "" && z.Cost.Number > p.MaxCost() && p.Numbers.Events > 0 {
 		warn(fmt.Sprintf("the cost %d is above what the limit can ever allow, %d, so every request of this zone is refused; %s",
 			z.Cost.Number, p.MaxCost(), lowerCost.With()))
 	}

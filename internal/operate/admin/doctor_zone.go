@@ -49,7 +49,7 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 			looked, forwarded := use.Forwarded.Counts()
 			facts.Forwarded = fmt.Sprintf("%s (%d of %d); %s", last.Found, forwarded, looked, last.Fix)
 		}
-		facts.Closed = facts.Closed || use.Policy != nil && use.Policy.Events == 0
+		facts.Closed = facts.Closed || use.Policy != nil && use.Policy.Numbers.Events == 0
 	}
 	if z.Template.NumPlaceholders() > 0 {
 		keyless, _ := z.Stats.Keys.Of(z.Template.Empty)

@@ -37,7 +37,7 @@ func (p *QuotaPolicy) prepareHeaders() {
 	p.ItemPrefix = name + paramRemaining
 	p.PolicyItem = p.item(name, p.Quota, p.quotaWindow())
 	if !p.Slots {
-		p.Replenish = perSecond(p.Events, p.Window.Length())
+		p.Replenish = perSecond(p.Numbers.Events, p.Window.Length())
 	}
 }
 
@@ -83,7 +83,7 @@ func windowOf(a algorithms.Algorithm, params algorithms.Params) time.Duration {
 // quotaWindow returns the time in which the whole quota comes back. That is not the window for a
 // bucket whose burst differs from its events.
 func (p *QuotaPolicy) quotaWindow() time.Duration {
-	if bucket, ok := p.Rule.Algorithm().(algorithms.Counter); ok && p.Rule.Limit().Burst > 0 && p.Events > 0 {
+	if bucket, ok := p.Rule.Algorithm().(algorithms.Counter); ok && p.Numbers.Burst > 0 && p.Numbers.Events > 0 {
 		return windowOf(bucket, p.Rule.At(0).Params)
 	}
 	return p.Window.Length()

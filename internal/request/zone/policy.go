@@ -23,8 +23,8 @@ type QuotaPolicy struct {
 	Slots   bool          // the algorithm counts slots, which are taken until the request is over
 	Queues  bool          // the decision says how long the request waits for its turn
 	MaxWait time.Duration // how long a request may be held before it is refused
+	Numbers config.Numbers
 	Window  config.Window
-	Events  int64
 	Quota   int64 // the most that a client can use at once
 
 	variants atomic.Pointer[map[variant]*QuotaPolicy]
@@ -86,7 +86,8 @@ func newPolicy(plan string, rule *store.Rule) *QuotaPolicy {
 	of := rule.Limit()
 	p := &QuotaPolicy{
 		Rule: rule, Plan: plan, Queues: of.Mode == algorithms.ModeQueue, MaxWait: of.MaxWait,
-		Window: config.Window{Duration: caddy.Duration(of.Window), Calendar: of.Calendar}, Events: of.Events, Quota: of.Events,
+		Numbers: config.Numbers{Events: of.Events, Burst: of.Burst}, Quota: of.Events,
+		Window: config.Window{Duration: caddy.Duration(of.Window), Calendar: of.Calendar},
 	}
 	_, p.Slots = rule.Algorithm().(algorithms.Leaser)
 	if of.Burst > 0 && of.Events > 0 {
@@ -220,7 +221,7 @@ func (p *Plan) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 			put = slot
 			break
 		}
-		if of := known.Rule.Limit(); of.Events == n.Events && of.Burst == n.Burst {
+		if known.Numbers == n {
 			return known, nil
 		}
 	}

@@ -55,7 +55,7 @@ func reportOf(z *zone.Zone) *replay.Zone {
 		Outcomes: make(map[string]int64), Top: []*replay.Key{}, PeakKeys: []string{},
 	}
 	if p := z.Own.Fixed(); p != nil {
-		made.Events = p.Events
+		made.Events = p.Numbers.Events
 		if !p.Slots {
 			made.Window, made.Length = p.Window.Length().Seconds(), p.Window.Format()
 		}
