@@ -228,7 +228,6 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 			return err
 		}
 		s.Health.Report(nil, l.Logger)
-		v.dropExempt()
 		if v.Binding = v.MostBinding((*Entry).isEnforced); v.Binding == nil || v.Binding.Decision.Allowed {
 			break
 		}

@@ -145,7 +145,8 @@ func (v *Verdict) dropLast() {
 	v.Entries = v.Entries[:n]
 }
 
-// take asks a store once, about all zones or about those that are enforced. Each time the slots get other names: the store
+// take asks a store once, about all zones or about those that are enforced, and drops the zones from which the request's key is
+// exempt: they have not decided, and nothing was charged. Each time the slots get other names: the store
 // may have charged one before another zone refused, and give that back by its name only after the next one was charged.
 func (v *Verdict) take(ctx context.Context, s pool.Session, all bool) error {
 	v.checks, v.decisions = v.checks[:0], v.decisions[:0]
@@ -162,12 +163,21 @@ func (v *Verdict) take(ctx context.Context, s pool.Session, all bool) error {
 	if err := s.Take(ctx, v.checks, v.decisions); err != nil {
 		return err
 	}
-	n := 0
+	n, exempt := 0, false
 	for i := range v.Entries {
 		if e := &v.Entries[i]; all || !e.DryRun {
 			e.Decision = v.decisions[n]
+			exempt = exempt || e.Decision.Exempt
 			n++
 		}
+	}
+	if exempt {
+		v.keep(func(e *Entry) bool {
+			if e.Decision.Exempt {
+				v.count(e, outcome.Exempt, stats.Untimed)
+			}
+			return !e.Decision.Exempt
+		})
 	}
 	return nil
 }
@@ -183,22 +193,6 @@ func (v *Verdict) keep(which func(*Entry) bool) {
 	}
 	clear(v.Entries[n:])
 	v.Entries = v.Entries[:n]
-}
-
-// dropExempt drops the zones from which the request's key is exempt: they have not decided, and
-// nothing was charged.
-func (v *Verdict) dropExempt() {
-	for i := range v.decisions {
-		if v.decisions[i].Exempt {
-			v.keep(func(e *Entry) bool {
-				if e.Decision.Exempt {
-					v.count(e, outcome.Exempt, stats.Untimed)
-				}
-				return !e.Decision.Exempt
-			})
-			return
-		}
-	}
 }
 
 // giveBack returns adjustments that give back the charges of some entries.

@@ -17,12 +17,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/usage"
 )
 
-// Fields are fields of JSON bodies that options of a zone look at.
-type Fields struct {
-	texts *usage.Texts
-	whole bool // options other than matchers look at them, so the body of each request is read
-}
-
 // sides are the matcher sets of an option: those that look at no field, what the others look at besides fields, and all of them.
 type sides struct{ sure, rest, all caddyhttp.MatcherSets }
 
@@ -42,7 +36,7 @@ func (s *sides) ask(c *Check, r *http.Request) (matches, open bool, err error) {
 // findFields sets which fields of bodies the zone looks at.
 func (z *Zone) findFields() (err error) {
 	paths := z.fieldsOfTexts()
-	f := &Fields{whole: len(paths) > 0}
+	z.readsAll = len(paths) > 0
 	z.matching, paths = divide(z.MatcherSetsRaw, z.Matchers, paths)
 	z.exempting, paths = divide(z.ExemptRaw, z.Exempt, paths)
 	z.blocking, paths = divide(z.BlockRaw, z.Block, paths)
@@ -50,10 +44,9 @@ func (z *Zone) findFields() (err error) {
 	if paths = slices.Compact(paths); len(paths) == 0 {
 		return nil
 	}
-	if f.texts, err = usage.ParseTexts(paths); err != nil {
+	if z.fields, err = usage.ParseTexts(paths); err != nil {
 		return fmt.Errorf("{%s<path>}: %w", placeholder.JSONPrefix, err)
 	}
-	z.Fields = f
 	return nil
 }
 
@@ -116,17 +109,17 @@ func divide(raw caddyhttp.RawMatcherSets, loaded caddyhttp.MatcherSets, others [
 	return s, paths
 }
 
-// read reads the fields of a request, and gives their placeholders values. They have none if the body cannot be read.
-func (f *Fields) read(r *placeholder.Request) *body.Refusal {
+// readFields reads the fields of a request, and gives their placeholders values. They have none if the body cannot be read.
+func (z *Zone) readFields(r *placeholder.Request) *body.Refusal {
 	text, refusal := body.ReadJSON(r.Request)
 	var values []string
 	if refusal == nil {
 		var err error
-		if values, err = f.texts.Read(text); err != nil {
+		if values, err = z.fields.Read(text); err != nil {
 			refusal = &body.Refusal{Status: http.StatusBadRequest, Err: err}
 		}
 	}
-	for i, path := range f.texts.Paths() {
+	for i, path := range z.fields.Paths() {
 		if refusal != nil {
 			r.Replacer().Delete(placeholder.JSONPrefix + path)
 		} else {

@@ -71,7 +71,7 @@ func (z *Zone) makeSteps() {
 		{true, (*Zone).findKey},
 		{len(z.Block) > 0, (*Zone).block},
 		{len(z.Exempt) > 0, (*Zone).exempt},
-		{z.Fields != nil, (*Zone).readBody},
+		{z.fields != nil, (*Zone).readBody},
 		{true, (*Zone).needKey},
 		{z.Plan != nil, (*Zone).choosePlan},
 		{z.Policy == nil, (*Zone).findLimit},
@@ -159,10 +159,10 @@ func (z *Zone) readBody(c *Check, r *placeholder.Request) (found, error) {
 		c.Policy = cmp.Or(c.Policy, z.likely) // if it depends on the request, any of them is told
 		return z.askNetwork(c, r)
 	}
-	if !z.Fields.whole && !c.open {
+	if !z.readsAll && !c.open {
 		return passes, nil
 	}
-	if refusal := z.Fields.read(r); refusal != nil {
+	if refusal := z.readFields(r); refusal != nil {
 		return c.reject(refusal.Status, refusal.Err)
 	}
 	c.read = true

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -31,7 +32,8 @@ type Zone struct {
 	PlanTemplate *key.Template   // the name of a request's plan
 	Hold         time.Duration   // for how long units may be held: see [algorithms.Limit]
 	KeyRules     *store.KeyRules // overrides and bans of single keys; nil without them
-	Fields       *Fields         // of bodies; nil if the zone looks at none
+	fields       *usage.Texts    // of JSON bodies, that options look at; nil if none does
+	readsAll     bool            // options other than matchers do, so the body of each request is read
 	costOfBody   bool            // clients say the cost in their bodies
 	steps        []step          // of requests
 
