@@ -3,10 +3,15 @@ package clock
 
 import "time"
 
-// Clock is a clock with timers. Its methods may be called from many goroutines at once.
+// Clock is a clock by which requests are decided, and wait: one with [Timers], or a [Sleeper].
 type Clock interface {
 	// Now returns the time since a fixed moment. It never goes back.
 	Now() time.Duration
+}
+
+// Timers is a clock with timers. Its methods may be called from many goroutines at once.
+type Timers interface {
+	Clock
 
 	// AfterFunc calls f on a goroutine of its own once d has passed.
 	AfterFunc(d time.Duration, f func()) Timer
@@ -20,7 +25,7 @@ type Sleeper interface {
 	Sleep(d time.Duration)
 }
 
-// Timer is what [Clock.AfterFunc] has set.
+// Timer is what [Timers.AfterFunc] has set.
 type Timer interface {
 	// Stop is as that of [time.Timer].
 	Stop() bool
@@ -35,5 +40,5 @@ var start = time.Now().Add(-50 * 365 * 24 * time.Hour)
 // Now implements [Clock]. It takes less time than [time.Now].
 func (System) Now() time.Duration { return time.Since(start) }
 
-// AfterFunc implements [Clock].
+// AfterFunc implements [Timers].
 func (System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }

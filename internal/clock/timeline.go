@@ -101,22 +101,3 @@ func (t *Timeline) Sleep(d time.Duration) {
 	}
 	t.running.yield(until)
 }
-
-// AfterFunc implements [Clock].
-func (t *Timeline) AfterFunc(d time.Duration, f func()) Timer {
-	timer := &plannedTimer{call: f}
-	t.Plan(t.now+d.Microseconds(), func() {
-		if timer.call != nil {
-			timer.call()
-		}
-	})
-	return timer
-}
-
-type plannedTimer struct{ call func() }
-
-// Stop implements [Timer].
-func (t *plannedTimer) Stop() bool {
-	t.call = nil
-	return false
-}

@@ -49,7 +49,7 @@ type Store struct {
 	undying bool            // the store still decides after Close, so calls do not keep it open
 	Latency stats.Histogram // of the server, if the store is remote
 	Lately  stats.Minute    // of that latency
-	Turns   *turns.Queues
+	Turns   *turns.Queues   // nil if nobody leaves a queue
 
 	probing  sync.Mutex
 	answered bool // a probe, since the store was opened
@@ -103,7 +103,7 @@ type Ref struct {
 	Backend  store.Backend
 	ID       string // the store's identity
 	Store    *Store
-	clock    clock.Clock
+	clock    clock.Timers
 	released sync.Once
 }
 
@@ -111,7 +111,7 @@ type Ref struct {
 func Acquire(backend store.Backend) (*Ref, error) { return AcquireOn(clock.System{}, backend) }
 
 // AcquireOn is [Acquire] with the clock by which requests leave the store's queues.
-func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
+func AcquireOn(c clock.Timers, backend store.Backend) (*Ref, error) {
 	id, err := backend.Identity()
 	if err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 		}
 		_, inProcess := s.(store.InProcess)
 		_, inMemory := s.(*memorystore.Store)
-		opened := newStore(s, c, Describe(backend))
-		opened.Remote, opened.undying = !inProcess, inMemory
+		opened := newStore(s, Describe(backend))
+		opened.Remote, opened.undying, opened.Turns = !inProcess, inMemory, turns.New(c, opened)
 		openStores.Store(opened, nil)
 		return opened, nil
 	})
@@ -134,17 +134,16 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 	return &Ref{Backend: backend, ID: id, Store: value.(*Store), clock: c}, nil
 }
 
-// InPlace returns a reference to a store instead of that of r, with the clock by which requests leave its queues. The store is
-// never closed, and the reference does not have to be released.
-func (r *Ref) InPlace(s store.Store, c clock.Clock) *Ref {
-	return &Ref{Backend: r.Backend, ID: r.ID, Store: newStore(s, c, ""), clock: c}
+// InPlace returns a reference to a store instead of that of r, whose queues nobody leaves. The store is never closed, and the
+// reference does not have to be released.
+func (r *Ref) InPlace(s store.Store) *Ref {
+	return &Ref{Backend: r.Backend, ID: r.ID, Store: newStore(s, "")}
 }
 
 // newStore returns a store in use that has a name in the log.
-func newStore(s store.Store, c clock.Clock, name string) *Store {
+func newStore(s store.Store, name string) *Store {
 	opened := &Store{Store: s, Health: newHealth(name)}
 	opened.users.Store(1)
-	opened.Turns = turns.New(c, opened)
 	return opened
 }
 

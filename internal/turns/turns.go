@@ -55,7 +55,7 @@ type Queues struct {
 	returns []turnReturn
 	busy    bool // a goroutine sends the returns
 	store   Store
-	clock   clock.Clock
+	clock   clock.Timers
 }
 
 // turnReturn is a turn that is being given back. It is in no line meanwhile.
@@ -65,7 +65,7 @@ type turnReturn struct {
 }
 
 // New makes the queues of a store.
-func New(c clock.Clock, of Store) *Queues {
+func New(c clock.Timers, of Store) *Queues {
 	return &Queues{lines: make(map[queue][]*line), store: of, clock: c}
 }
 

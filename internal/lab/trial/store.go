@@ -25,7 +25,7 @@ func NewStore(on *clock.Timeline, maxKeys int) (*Store, *pool.Ref, error) {
 		return nil, nil, err
 	}
 	s := &Store{Store: in, on: on}
-	return s, new(pool.Ref).InPlace(s, on), nil
+	return s, new(pool.Ref).InPlace(s), nil
 }
 
 // Take implements [store.Store].

@@ -155,7 +155,7 @@ type stateKey struct{ id, key string }
 // newPeeking returns a peeking of the store that a reference is to.
 func newPeeking(ctx context.Context, of *pool.Ref, c clock.Sleeper) *peeking {
 	p := &peeking{ctx: ctx, of: of, clock: c, asked: make(map[stateKey]int64), charged: make(map[stateKey]int64)}
-	p.ref = of.InPlace(p, c)
+	p.ref = of.InPlace(p)
 	return p
 }
 

@@ -3,7 +3,6 @@ package limiter
 import (
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
@@ -20,7 +19,7 @@ func (v *Verdict) delay() (d time.Duration) {
 // queue waits until all turns of the request have come, and reports whether the client has stayed. If the client
 // leaves, its turns are handed on.
 func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
-	if _, ok := v.wait.clock.(clock.Sleeper); ok { // nobody leaves, so no turn is handed on
+	if s.Turns == nil { // nobody leaves, so no turn is handed on
 		return v.wait.pause(v.Request.Request, delay)
 	}
 	for i := range v.Entries {

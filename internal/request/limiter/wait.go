@@ -70,7 +70,7 @@ func (w *retryWait) pause(r *http.Request, d time.Duration) bool {
 		return true
 	}
 	over := make(chan struct{})
-	timer := w.clock.AfterFunc(d, func() { close(over) })
+	timer := w.clock.(clock.Timers).AfterFunc(d, func() { close(over) })
 	defer timer.Stop()
 	return w.sleep(r, over)
 }

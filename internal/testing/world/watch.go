@@ -26,7 +26,7 @@ func newWatch(n *network, rate float64) *watch {
 // Now implements [clock.Clock].
 func (c *watch) Now() time.Duration { return time.Duration(float64(time.Since(c.began)) * c.rate) }
 
-// AfterFunc implements [clock.Clock].
+// AfterFunc implements [clock.Timers].
 func (c *watch) AfterFunc(d time.Duration, f func()) clock.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
