@@ -24,7 +24,6 @@ type Fields struct {
 	terms []*big.Rat // the weights of the numbers that are added: each is the last number at one of its paths, times the weight
 	top   node
 	paths int
-	text  string
 }
 
 // node is a place in JSON texts that paths lead to.
@@ -47,7 +46,7 @@ func (n *node) child(name []byte) *node {
 // ParseFields parses terms such as "usage.output_tokens*4". A term may have several paths, separated by
 // "|", for backends that name the same number differently.
 func ParseFields(texts []string) (*Fields, error) {
-	f := &Fields{text: strings.Join(texts, " "), top: node{term: -1}}
+	f := &Fields{top: node{term: -1}}
 	if len(texts) == 0 {
 		return nil, errors.New("a path is missing, such as usage.total_tokens")
 	}
@@ -99,9 +98,6 @@ func (f *Fields) add(text string) error {
 	}
 	return nil
 }
-
-// String returns the terms as they were written.
-func (f *Fields) String() string { return f.text }
 
 // sum returns the cost, rounded up, given the last value of each term. It reports whether any term has a number, and whether
 // all of them and the sum are numbers of a cost.

@@ -22,12 +22,12 @@ func (c *Completion) openBody(status int, header http.Header) bool {
 	c.failed = status >= http.StatusBadRequest
 	for i := range c.charges {
 		l := &c.charges[i]
-		if !l.reads {
+		fields := l.zone.Charge.Fields()
+		if !l.due || fields == nil {
 			continue
 		}
-		fields := l.zone.Charge.Fields()
 		same := slices.IndexFunc(c.charges[:i], func(other charge) bool {
-			return other.reads && other.zone.Charge.Fields().String() == fields.String()
+			return other.due && slices.Equal(other.zone.Charge.JSON, l.zone.Charge.JSON)
 		})
 		if same >= 0 {
 			l.reader, l.unreadable = c.charges[same].reader, c.charges[same].unreadable
@@ -54,17 +54,20 @@ func (c *Completion) settle(brokenOff bool) {
 	c.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.charges {
 		l := &c.charges[i]
-		if l.unpaid && brokenOff { // before its header has said the cost
-			l.unpaid = false
-			c.pay(l, l.zone.Charge.BrokenOff.Of(l.booked.Cost, 0, 0))
+		if l.due {
+			result, final := l.final(c.failed, brokenOff)
+			c.conclude(l, result, final)
 		}
-		if !l.reads {
-			continue
-		}
-		l.reads = false
-		result, final := l.final(c.failed, brokenOff)
-		c.pay(l, final)
-		c.count(l, result, final)
+	}
+}
+
+// conclude charges what a request has cost. Of a charge by the body it counts what happened, and keeps it for the access log.
+func (c *Completion) conclude(l *charge, result stats.CostResult, final int64) {
+	l.due = false
+	c.pay(l, final)
+	if l.zone.Charge.Fields() != nil {
+		l.zone.Stats.Costs.Add(result, final)
+		c.settled = append(c.settled, settledCost{l.zone.Name, stats.CostNames[result], l.booked.Cost, final})
 	}
 }
 
@@ -96,10 +99,4 @@ func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final i
 		result = stats.CostUnknown
 	}
 	return result, from.Unknown.Of(booked, events, said)
-}
-
-// count counts what happened to a charge, and keeps it for the access log.
-func (c *Completion) count(l *charge, result stats.CostResult, final int64) {
-	l.zone.Stats.Costs.Add(result, final)
-	c.settled = append(c.settled, settledCost{l.zone.Name, stats.CostNames[result], l.booked.Cost, final})
 }

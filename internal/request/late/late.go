@@ -67,19 +67,17 @@ type charge struct {
 	zone   *zone.Zone
 	booked store.Adjustment // gives it back
 	open   bool             // whether the response counts is not known yet
-	unpaid bool             // what it costs is not known yet, until a header says so; only the request itself looks at it
+	due    bool             // the response has still to say what it costs
 	paid   int64            // what was charged so far
 
-	reads      bool // the body of the response says what it costs
-	reader     *usage.Reader
-	unreadable error // why the body cannot be decoded
+	reader     *usage.Reader // of the body
+	unreadable error         // why it cannot be decoded
 }
 
 // Book adds a charge, which back gives back. The store was asked at that time of the clock.
 func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment) {
 	c.charges = append(c.charges, charge{
-		zone: z, booked: back, paid: back.Cost,
-		open: z.Charge.Matcher() != nil, unpaid: z.Charge.CostHeader() != "", reads: z.Charge.Fields() != nil,
+		zone: z, booked: back, paid: back.Cost, open: z.Charge.Matcher() != nil, due: z.Charge.SaysCost(),
 	})
 	c.clock, c.asked = by, asked
 	c.reads = c.reads || z.Charge.Fields() != nil
@@ -104,15 +102,9 @@ func (c *Completion) Judge(status int, header http.Header) {
 		}
 		charged := m.Match(status, header)
 		l.zone.Judged.Count(status, charged)
-		if charged {
-			continue
+		if !charged {
+			c.conclude(l, stats.CostReturned, 0)
 		}
-		if l.reads {
-			l.reads = false
-			c.count(l, stats.CostReturned, 0)
-		}
-		l.unpaid = false
-		c.pay(l, 0)
 	}
 	c.readCost(header)
 }
@@ -128,10 +120,10 @@ func (c *Completion) keep() {
 func (c *Completion) readCost(header http.Header) {
 	for i := range c.charges {
 		l := &c.charges[i]
-		if !l.unpaid {
+		name := l.zone.Charge.CostHeader()
+		if !l.due || name == "" {
 			continue
 		}
-		name := l.zone.Charge.CostHeader()
 		values := header[name]
 		if len(values) == 0 {
 			values = header[http.TrailerPrefix+name]
@@ -139,7 +131,7 @@ func (c *Completion) readCost(header http.Header) {
 		if len(values) == 0 {
 			continue
 		}
-		l.unpaid = false
+		l.due = false
 		final, err := parseCost(values)
 		if err != nil {
 			if l.zone.UnclearCost.Allow() {
