@@ -81,7 +81,7 @@ var layers = []struct {
 	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
 	{"config", layer{lines: 884, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
-	{"internal/request/body", layer{lines: 200, kB: 6, caddy: true}},
+	{"internal/request/body", layer{lines: 212, kB: 6, caddy: true}},
 	{"internal/request/zone", layer{lines: 965, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
@@ -89,8 +89,8 @@ var layers = []struct {
 		"internal/topk store"}},
 	{"internal/operate/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/request/routes", layer{lines: 107, kB: 3, caddy: true}},
-	{"internal/request/late", layer{lines: 477, kB: 15, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
-		"internal/request/zone internal/stats internal/usage internal/writers store"}},
+	{"internal/request/late", layer{lines: 405, kB: 15, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
+		"internal/request/body internal/request/zone internal/stats internal/usage internal/writers store"}},
 	{"internal/request/limiter", layer{lines: 734, kB: 22, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
 		"internal/hangup internal/outcome internal/placeholder internal/pool internal/request/late internal/request/zone internal/stats internal/throttle " +
 		"internal/turns store"}},

@@ -1,5 +1,5 @@
-// Package body looks at the beginning of a request's body, and leaves the body as it was for the handlers
-// behind.
+// Package body looks at the beginning of a request's body, leaves the body as it was for the handlers behind, and finds out
+// whether the client breaks it off.
 package body
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -37,18 +38,14 @@ var (
 // It reads at most a byte more than maxBody, and gives up after a time, if Caddy's server can interrupt it.
 // The caller must not change the bytes, which are valid until the body is read.
 func peek(r *http.Request) ([]byte, *Refusal) {
-	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
-		return nil, nil
-	}
 	if r.ContentLength > maxBody {
 		return nil, tooLarge
 	}
-	b, ok := r.Body.(*peeked)
-	if !ok {
-		b = &peeked{rest: r.Body}
-		r.Body = b
+	b := Of(r)
+	if b == nil {
+		return nil, nil
 	}
-	if b.begun {
+	if b.begun.Load() {
 		return nil, &Refusal{http.StatusBadRequest, errors.New("a handler has already read the body")}
 	}
 	if b.err == nil && len(b.seen) <= maxBody {
@@ -71,18 +68,33 @@ func peek(r *http.Request) ([]byte, *Refusal) {
 	return nil, &Refusal{http.StatusBadRequest, b.err}
 }
 
-// peeked is a body whose beginning was read before.
-type peeked struct {
+// Body is a body whose beginning may have been read before handlers read it.
+type Body struct {
 	seen  []byte
 	err   error // what came behind seen; nil if there may be more
 	rest  io.ReadCloser
-	begun bool // a handler has begun to read it
 	valid bool // what is seen is a valid JSON text
 	room  room // of seen
+
+	begun, closed atomic.Bool // by a handler, of which a proxy does so on its own goroutine
+	broken        atomic.Bool // by the client
+}
+
+// Of returns the body of a request, through which handlers read from now on; nil if there is none.
+func Of(r *http.Request) *Body {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil
+	}
+	b, ok := r.Body.(*Body)
+	if !ok {
+		b = &Body{rest: r.Body}
+		r.Body = b
+	}
+	return b
 }
 
 // look reads up to a byte more than maxBody. The room doubles while the body comes. It reports whether there is room.
-func (b *peeked) look(ctx context.Context, length int64) bool {
+func (b *Body) look(ctx context.Context, length int64) bool {
 	if b.seen == nil {
 		room := firstRead
 		if length > 0 {
@@ -101,14 +113,15 @@ func (b *peeked) look(ctx context.Context, length int64) bool {
 		n, err := b.rest.Read(b.seen[len(b.seen):cap(b.seen)])
 		b.seen, b.err = b.seen[:len(b.seen)+n], err
 	}
+	b.note(b.err)
 	return true
 }
 
 // Read implements [io.Reader].
-func (b *peeked) Read(p []byte) (int, error) {
-	b.begun = true
+func (b *Body) Read(p []byte) (n int, err error) {
+	b.begun.Store(true)
 	if len(b.seen) > 0 {
-		n := copy(p, b.seen)
+		n = copy(p, b.seen)
 		if b.seen = b.seen[n:]; len(b.seen) == 0 {
 			b.seen = nil // which may be much
 			b.room.giveBack()
@@ -118,11 +131,35 @@ func (b *peeked) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
-	if b.err != nil {
-		return 0, b.err
+	if err = b.err; err == nil {
+		n, err = b.rest.Read(p)
+		b.note(err)
 	}
-	return b.rest.Read(p)
+	return n, err
+}
+
+// note notes an error of the body. One after Close says nothing about the client. [http.ErrBodyReadAfterClose] does not
+// either, because the server closes the body when a response begins early.
+func (b *Body) note(err error) {
+	if err != nil && err != io.EOF && !b.closed.Load() && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		b.broken.Store(true)
+	}
 }
 
 // Close implements [io.Closer].
-func (b *peeked) Close() error { return b.rest.Close() }
+func (b *Body) Close() error {
+	b.closed.Store(true)
+	return b.rest.Close()
+}
+
+// Returned gets the error of the next handlers, because only there it shows that the body was above a size that one of them
+// allows. If nothing was read, nothing has reached an upstream.
+func (b *Body) Returned(err error) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge && b != nil && b.begun.Load() {
+		b.broken.Store(true)
+	}
+}
+
+// Broken reports whether the client has broken off its request. An upstream may have done its work by then, although its
+// response is lost.
+func (b *Body) Broken() bool { return b != nil && b.broken.Load() }

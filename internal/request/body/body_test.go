@@ -126,8 +126,8 @@ func TestRoom(t *testing.T) {
 		return r.WithContext(ctx)
 	}
 	announced := &http.Request{Body: &tracked{Reader: iotest.ErrReader(io.ErrUnexpectedEOF)}, ContentLength: size}
-	if _, got := peek(announced); reason(got) != io.ErrUnexpectedEOF.Error() || cap(announced.Body.(*peeked).seen) > firstRead+1 {
-		t.Errorf("%d bytes for a body that never comes, %v", cap(announced.Body.(*peeked).seen), got)
+	if _, got := peek(announced); reason(got) != io.ErrUnexpectedEOF.Error() || cap(announced.Body.(*Body).seen) > firstRead+1 {
+		t.Errorf("%d bytes for a body that never comes, %v", cap(announced.Body.(*Body).seen), got)
 	}
 	ctx, over := context.WithCancel(t.Context())
 	read, unread := request(ctx, size), request(ctx, size)
@@ -168,5 +168,41 @@ func TestOtherTextIsNotRead(t *testing.T) {
 	r := &http.Request{Body: under, ContentLength: 5 * maxBody, Header: http.Header{"Content-Type": {"application/json; charset=utf-16"}}}
 	if _, refusal := ReadJSON(r); refusal == nil || refusal.Status != http.StatusUnsupportedMediaType || under.read > 0 {
 		t.Errorf("%+v after %d bytes, want 415 and none", refusal, under.read)
+	}
+}
+
+// TestBroken: a body is broken off by its client if it ends in an error, whoever reads it, but not if it is closed before.
+func TestBroken(t *testing.T) {
+	broken, tooLong := errors.New("connection reset"), &http.MaxBytesError{Limit: 3}
+	ends := func(err error) *http.Request {
+		from := io.MultiReader(strings.NewReader("{}"), iotest.ErrReader(err))
+		return &http.Request{Body: &tracked{Reader: from}, ContentLength: -1}
+	}
+	read := func(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
+	for name, c := range map[string]struct {
+		end  error
+		do   func(r *http.Request)
+		want bool
+	}{
+		"whole":                                     {io.EOF, read, false},
+		"broken off":                                {broken, read, true},
+		"nobody reads it":                           {broken, func(*http.Request) {}, false},
+		"a limiter looks":                           {broken, func(r *http.Request) { _, _ = peek(r) }, true},
+		"a limiter looks, and a handler reads":      {io.EOF, func(r *http.Request) { _, _ = peek(r); read(r) }, false},
+		"closed by a handler":                       {broken, func(r *http.Request) { r.Body.Close(); read(r) }, false},
+		"closed by the server":                      {http.ErrBodyReadAfterClose, read, false},
+		"too long for a handler":                    {io.EOF, func(r *http.Request) { read(r); Of(r).Returned(tooLong) }, true},
+		"too long for a handler that reads nothing": {io.EOF, func(r *http.Request) { Of(r).Returned(tooLong) }, false},
+		"another error of a handler":                {io.EOF, func(r *http.Request) { read(r); Of(r).Returned(broken) }, false},
+	} {
+		r := ends(c.end)
+		b := Of(r)
+		c.do(r)
+		if b.Broken() != c.want || Of(r) != b {
+			t.Errorf("%s: broken %v, want %v", name, b.Broken(), c.want)
+		}
+	}
+	if b := Of(&http.Request{Body: http.NoBody}); b.Broken() {
+		t.Error("no body is broken")
 	}
 }

@@ -29,7 +29,7 @@ func ReadJSON(r *http.Request) (text []byte, refusal *Refusal) {
 		return nil, wrong
 	}
 	text = bytes.TrimSpace(bytes.TrimPrefix(whole, []byte("\xef\xbb\xbf")))
-	if b, ok := r.Body.(*peeked); ok && len(text) > 0 && !b.valid {
+	if b := Of(r); len(text) > 0 && !b.valid {
 		if !utf8.Valid(text) || !json.Valid(text) {
 			return nil, &Refusal{http.StatusBadRequest, errors.New("the body is not JSON in UTF-8")}
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/request/body"
 )
 
 // Routes says whether error routes may respond to a request whose handlers fail.
@@ -43,7 +45,7 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes) *chargeWatcher {
 	watcher := &chargeWatcher{request: r, routes: routes, length: -1}
 	if c.chargesLate() {
-		watcher.body = watchBody(r)
+		watcher.body = body.Of(r)
 	}
 	if c.reads {
 		acceptReadable(r)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/request/body"
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
@@ -17,8 +18,8 @@ type chargeWatcher struct {
 	completion *Completion
 	request    *http.Request
 	routes     Routes
-	body       *requestBody // nil if there is none, or if the response changes no charge
-	strips     []string     // headers that the client must not see
+	body       *body.Body // nil if there is none, or if the response changes no charge
+	strips     []string   // headers that the client must not see
 
 	errors  *chargeWatcher // of the response to the request's error, if that changes charges
 	ofError func() bool    // for that: claims the session, unless the request has ended before
@@ -41,7 +42,7 @@ func (w *chargeWatcher) follow(c *Completion) {
 
 // deserted reports whether the client has left or has broken off its request.
 func (w *chargeWatcher) deserted() bool {
-	return w.request.Context().Err() != nil || w.body.broken()
+	return w.request.Context().Err() != nil || w.body.Broken()
 }
 
 // Begin implements [writers.Watcher].
@@ -61,7 +62,7 @@ func (w *chargeWatcher) Begin(status int, header http.Header) {
 // begin is called before the header is sent. If the client has left, it does not receive the response. If its request is
 // broken off, the response is an answer to that, and not the one that it would have been.
 func (w *chargeWatcher) begin(status int, header http.Header) {
-	if w.body.broken() {
+	if w.body.Broken() {
 		w.completion.keep()
 	}
 	if w.deserted() {
@@ -91,7 +92,7 @@ func (w *chargeWatcher) complete() bool { return w.length >= 0 && w.Sent >= w.le
 // over is called when the next handlers have returned or panicked. Trailers are still in the
 // header.
 func (w *chargeWatcher) over(returned bool, err error) {
-	w.body.returned(err)
+	w.body.Returned(err)
 	switch {
 	case !w.Begun && !returned:
 		w.completion.keep() // the connection is closed, so the client gets no response
