@@ -46,7 +46,7 @@ type Completion struct {
 	readers []*usage.Reader // of the body
 	failed  bool            // the response is an error
 	settled []settledCost   // by the body
-	session pool.Session    // has no store if nothing was charged
+	session pool.Session    // has no store if nothing was charged, and then nothing to end
 	slots   []store.Adjustment
 
 	clock clock.Clock
@@ -167,7 +167,7 @@ func parseCost(values []string) (int64, error) {
 // Release gives back slots. It must be called when the next handlers have returned or panicked.
 // After it, now or later, End must be called.
 func (c *Completion) Release() {
-	if c.session.Store != nil {
+	if len(c.slots) > 0 {
 		c.session.Adjust(c.slots...)
 	}
 }
@@ -175,16 +175,10 @@ func (c *Completion) Release() {
 // End ends the use of the store, and of the completion, which is kept for another request unless access logs still look at
 // costs of bodies.
 func (c *Completion) End() {
-	c.endSession()
+	c.session.End()
 	if !c.reads {
 		clear(c.charges)
 		*c = Completion{charges: c.charges[:0]}
 		completions.Put(c)
-	}
-}
-
-func (c *Completion) endSession() {
-	if c.session.Store != nil {
-		c.session.End()
 	}
 }

@@ -28,7 +28,7 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 		case returned: // so its writer has seen the response begin, and a handler may still have it
 			c.End()
 		default:
-			c.endSession()
+			c.session.End()
 		}
 	}()
 	if c.chargesLate() || len(c.strips) > 0 {

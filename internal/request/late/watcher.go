@@ -54,7 +54,7 @@ func (w *chargeWatcher) Begin(status int, header http.Header) {
 		w.completion.failed = status >= http.StatusBadRequest
 		w.completion.Judge(status, header)
 		w.completion.settle(false)
-		w.completion.endSession()
+		w.completion.session.End()
 	}
 	w.strip(header)
 }
@@ -130,7 +130,7 @@ func (w *chargeWatcher) waitsForError() bool {
 	if w == nil || w.errors == nil {
 		return false
 	}
-	w.errors.ofError = context.AfterFunc(w.request.Context(), w.completion.endSession)
+	w.errors.ofError = context.AfterFunc(w.request.Context(), w.completion.session.End)
 	return true
 }
 
