@@ -106,6 +106,23 @@ func TestStatesOfAZone(t *testing.T) {
 	}
 }
 
+// TestUnknownStates: only buckets have other states for other events, and none for another burst.
+func TestUnknownStates(t *testing.T) {
+	for limit, want := range map[string]bool{
+		`{"max_events": "{http.vars.n} 2", "window": "1h"}`:                                                  false,
+		`{"max_events": "{http.vars.n} 2", "window": "1h", "algorithm": "token_bucket"}`:                     true,
+		`{"max_events": 2, "burst": "{http.vars.n} 2", "window": "1h", "algorithm": "token_bucket"}`:         false,
+		`{"max_events": "{http.vars.n} 1000000000000", "window": "1h", "algorithm": "leaky_bucket"}`:         true,
+		`{"max_events": 2, "window": "1h", "algorithm": "token_bucket"}`:                                     false,
+		`{"max_events": "{http.vars.n}", "window": "1h", "algorithm": "token_bucket", "refill": "interval"}`: true,
+	} {
+		p := policies(t, "unknown", limit)
+		if got := p.haveUnknownStates(); got != want {
+			t.Errorf("%s: %v", limit, got)
+		}
+	}
+}
+
 // TestWaits: how long a refusal holds, what its client is told, and when there is more, for each kind of refusal.
 func TestWaits(t *testing.T) {
 	const never, window = algorithms.Never, time.Minute
