@@ -294,7 +294,7 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, fields *respond.Fi
 		if err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		if cost := z.Charge.CostHeader(); fields.Sends(cost) {
+		if cost := z.Charge.CostHeader; fields.Sends(cost) {
 			return fmt.Errorf("zone %q: charge: header: the handler sends %s itself: choose another name", name, cost)
 		}
 		h.zones = append(h.zones, z)

@@ -45,32 +45,17 @@ type Charge struct {
 	// a number from 0 to 1000000000000. Default: `booked`.
 	Unknown *Fallback `json:"unknown,omitempty" syntax:"booked|counted[*<weight>]|<n>" range:"0..1000000000000" default:"booked"`
 
-	matcher *caddyhttp.ResponseMatcher // nil if all responses count
-	fields  *usage.Fields
-	header  string // in its canonical form
+	// What requests need, which [Zone.Compile] makes of the options.
+	Matcher    *caddyhttp.ResponseMatcher `json:"-"` // nil if all responses count
+	Fields     *usage.Fields              `json:"-"` // the numbers of the body that make up the cost; nil if none do
+	CostHeader string                     `json:"-"` // the header that says the cost, in its canonical form
 }
 
-// allBooked is what requests without charge cost: what is booked.
-var allBooked Charge
+// SaysCost reports whether the response says what the request costs.
+func (c *Charge) SaysCost() bool { return c.Header != "" || len(c.JSON) > 0 }
 
-func (c *Charge) orNone() *Charge {
-	if c == nil {
-		return &allBooked
-	}
-	return c
-}
-
-// Matcher returns the matcher of responses that count; nil if all do. The receiver may be nil.
-func (c *Charge) Matcher() *caddyhttp.ResponseMatcher { return c.orNone().matcher }
-
-// CostHeader returns the header that says the cost, in its canonical form; "" if none does. The receiver may be nil.
-func (c *Charge) CostHeader() string { return c.orNone().header }
-
-// Fields returns the numbers of the body that make up the cost; nil if none do. The receiver may be nil.
-func (c *Charge) Fields() *usage.Fields { return c.orNone().fields }
-
-// SaysCost reports whether the response says what the request costs. The receiver may be nil.
-func (c *Charge) SaysCost() bool { return c != nil && (c.Header != "" || len(c.JSON) > 0) }
+// Late reports whether the response decides on the charge.
+func (c *Charge) Late() bool { return c.Matcher != nil || c.SaysCost() }
 
 // compile checks the options, and makes of them what requests need.
 func (c *Charge) compile() (err error) {
@@ -89,16 +74,16 @@ func (c *Charge) compile() (err error) {
 	if err := NotHTTP("charge: header", c.Header); err != nil {
 		return err
 	}
-	c.header = textproto.CanonicalMIMEHeaderKey(c.Header)
+	c.CostHeader = textproto.CanonicalMIMEHeaderKey(c.Header)
 	if len(c.JSON) > 0 {
-		if c.fields, err = usage.ParseFields(c.JSON); err != nil {
+		if c.Fields, err = usage.ParseFields(c.JSON); err != nil {
 			return fmt.Errorf("charge: json: %w", err)
 		}
 	}
 	if len(c.Status) == 0 && len(c.MatchHeader) == 0 {
 		return nil
 	}
-	c.matcher = &caddyhttp.ResponseMatcher{Headers: c.MatchHeader}
+	c.Matcher = &caddyhttp.ResponseMatcher{Headers: c.MatchHeader}
 	for name := range c.MatchHeader {
 		if name == "" || name[0] == '!' || strings.IndexFunc(name, placeholder.NotInFieldName) >= 0 {
 			return fmt.Errorf("charge: match_header must be the name of a header that a response has, got %q", name)
@@ -109,7 +94,7 @@ func (c *Charge) compile() (err error) {
 			return fmt.Errorf("charge: status must be a code from 200 to 599, 101, or a class from 1xx to 5xx, got '%s'", text)
 		}
 		code, _ := strconv.Atoi(strings.TrimSuffix(text, "xx")) // a class is its first digit
-		c.matcher.StatusCode = append(c.matcher.StatusCode, code)
+		c.Matcher.StatusCode = append(c.Matcher.StatusCode, code)
 	}
 	return nil
 }

@@ -147,13 +147,14 @@ func (z *Zone) Compile(varies bool, normal func(string) string) error {
 			return err
 		}
 	}
+	own := new(Charge) // requests may read the other one
 	if z.Charge != nil {
-		own := *z.Charge // requests may read the other one
-		z.Charge = &own
+		*own = *z.Charge
 		if err := own.compile(); err != nil {
 			return err
 		}
 	}
+	z.Charge = own
 	return z.checkPairs(varies)
 }
 
@@ -171,7 +172,7 @@ func (z *Zone) checkPairs(varies bool) error {
 		why    string
 	}{
 		{z.Ban != nil && waits, "ban and max_wait exclude each other, except in a queue: each retry of a waiting request would count as a refusal"},
-		{z.Charge != nil && slots, "charge has no meaning for concurrency: slots always come back"},
+		{z.Charge.Late() && slots, "charge has no meaning for concurrency: slots always come back"},
 		{z.Charge.SaysCost() && free, "charge needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost"},
 		{z.MissingKey.Word != MissingShare && !varies, fmt.Sprintf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey.Word, z.Key)},
 	} {

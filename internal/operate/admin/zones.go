@@ -68,7 +68,7 @@ func (z *runningZone) counts() (c adminapi.ZoneCounts) {
 		held := observed.Stats().InUse[z.Name]
 		c.InUse = &held
 	}
-	if slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.Charge.Fields() != nil }) {
+	if slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.Charge.Fields != nil }) {
 		results, sum := z.Stats.Costs.Read()
 		c.Costs, c.CostSum = make(map[string]uint64, len(results)), sum
 		for r, n := range results {

@@ -22,7 +22,7 @@ func (c *Completion) openBody(status int, header http.Header) bool {
 	c.failed = status >= http.StatusBadRequest
 	for i := range c.charges {
 		l := &c.charges[i]
-		fields := l.zone.Charge.Fields()
+		fields := l.zone.Charge.Fields
 		if !l.due || fields == nil {
 			continue
 		}
@@ -65,7 +65,7 @@ func (c *Completion) settle(brokenOff bool) {
 func (c *Completion) conclude(l *charge, result stats.CostResult, final int64) {
 	l.due = false
 	c.pay(l, final)
-	if l.zone.Charge.Fields() != nil {
+	if l.zone.Charge.Fields != nil {
 		l.zone.Stats.Costs.Add(result, final)
 		c.settled = append(c.settled, settledCost{l.zone.Name, stats.CostNames[result], l.booked.Cost, final})
 	}

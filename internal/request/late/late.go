@@ -77,10 +77,10 @@ type charge struct {
 // Book adds a charge, which back gives back. The store was asked at that time of the clock.
 func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment) {
 	c.charges = append(c.charges, charge{
-		zone: z, booked: back, paid: back.Cost, open: z.Charge.Matcher() != nil, due: z.Charge.SaysCost(),
+		zone: z, booked: back, paid: back.Cost, open: z.Charge.Matcher != nil, due: z.Charge.SaysCost(),
 	})
 	c.clock, c.asked = by, asked
-	c.reads = c.reads || z.Charge.Fields() != nil
+	c.reads = c.reads || z.Charge.Fields != nil
 }
 
 // chargesLate reports whether the response may change what the request is charged.
@@ -96,7 +96,7 @@ func (c *Completion) Judge(status int, header http.Header) {
 			continue
 		}
 		l.open = false
-		m := l.zone.Charge.Matcher()
+		m := l.zone.Charge.Matcher
 		if status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status) { // unknown
 			continue
 		}
@@ -120,7 +120,7 @@ func (c *Completion) keep() {
 func (c *Completion) readCost(header http.Header) {
 	for i := range c.charges {
 		l := &c.charges[i]
-		name := l.zone.Charge.CostHeader()
+		name := l.zone.Charge.CostHeader
 		if !l.due || name == "" {
 			continue
 		}

@@ -141,7 +141,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 			z.Miss()
 			continue
 		}
-		if name := z.Charge.CostHeader(); name != "" {
+		if name := z.Charge.CostHeader; name != "" {
 			v.strips = append(v.strips, name)
 		}
 		if z.Template.HasAddress {
@@ -162,7 +162,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 			v.count(e, outcome.Exempt, stats.Untimed)
 			v.dropLast()
 		default:
-			v.late = v.late || z.ChargesLate()
+			v.late = v.late || z.Charge.Late()
 			v.leases = v.leases || e.Policy.Slots && e.Cost > 0
 		}
 	}

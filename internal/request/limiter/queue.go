@@ -48,5 +48,5 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 // unserved reports whether a charge is given back if the handlers behind do not get the request, besides turns that are handed on:
 // one that lasts until the request is over, one that its response decides on, or a turn that has come or is one of a dry run.
 func (e *Entry) unserved() bool {
-	return e.waiter == nil && (e.lease != "" || e.Decision.Delay > 0 || e.Zone.Charge.Matcher() != nil)
+	return e.waiter == nil && (e.lease != "" || e.Decision.Delay > 0 || e.Zone.Charge.Matcher != nil)
 }

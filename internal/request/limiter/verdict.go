@@ -211,7 +211,7 @@ func (v *Verdict) complete(s pool.Session) *late.Completion {
 	c := late.New(v.strips, s, v.giveBack(func(e *Entry) bool { return e.lease != "" }))
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		if e.Zone.ChargesLate() && e.Decision.Allowed && (e.Cost > 0 || e.Zone.Charge.SaysCost()) {
+		if e.Zone.Charge.Late() && e.Decision.Allowed && (e.Cost > 0 || e.Zone.Charge.SaysCost()) {
 			c.Book(v.wait.clock, v.asked, e.Zone, e.giveBack())
 		}
 	}

@@ -113,7 +113,7 @@ func TestCopyIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, err := z.Copy()
-	if err != nil || other.Charge == z.Charge || other.Charge.Matcher() == nil || z.Charge.Matcher() == nil {
+	if err != nil || other.Charge == z.Charge || other.Charge.Matcher == nil || z.Charge.Matcher == nil {
 		t.Errorf("%v: the copy has the charge of the zone, or none", err)
 	}
 }

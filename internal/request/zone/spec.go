@@ -67,9 +67,6 @@ func challengeFor(k *key.Template) string {
 	return ""
 }
 
-// ChargesLate reports whether the charge depends on the response.
-func (z *Zone) ChargesLate() bool { return z.Charge != nil }
-
 // Hidden reports whether no header and no body tells clients about the zone.
 func (z *Zone) Hidden() bool { return z.Headers == "off" }
 

@@ -159,7 +159,7 @@ func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, o outcome.Outcome,
 	if k.client != nil && k.client != t.personOf(x.client) {
 		k.client = nil
 	}
-	if m := z.Charge.Matcher(); o != outcome.Rejected && (m == nil || m.Match(x.Status, x.RespHeader)) {
+	if m := z.Charge.Matcher; o != outcome.Rejected && (m == nil || m.Match(x.Status, x.RespHeader)) {
 		switch {
 		case e.Policy.Slots:
 			cost := e.Cost
