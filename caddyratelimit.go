@@ -71,7 +71,7 @@ type Handler struct {
 	// `draft-11`, `draft-10`, `x-ratelimit`, `spring` or `off`. `draft-11` (the default) is for RateLimit and
 	// RateLimit-Policy, which `draft-10` names too, `x-ratelimit` for X-RateLimit-Limit and others, `spring` for those of
 	// Spring Cloud Gateway, and `off` for none. They replace headers of an upstream. Retry-After is always sent with a refusal.
-	Headers []string `json:"headers,omitempty" words:"draft-11|draft-10|x-ratelimit|spring|off" syntax:"draft-11|x-ratelimit|spring... | off" default:"draft-11"`
+	Headers []string `json:"headers,omitempty" words:"draft-11|draft-10|x-ratelimit|spring|off" syntax:"draft-11|draft-10|x-ratelimit|spring... | off" default:"draft-11"`
 
 	// Other names for these headers, by the names that they have in their style:
 	// `{"X-RateLimit-Limit": "X-Quota"}`. Default: none.

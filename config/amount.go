@@ -49,11 +49,6 @@ func (a *Amount) Parse(args []string, of *option.Field) (err error) {
 	return option.ErrWrong
 }
 
-// Expects implements [option.Value].
-func (a *Amount) Expects(span string) string {
-	return "a whole number" + span + " or a placeholder such as {http.vars.quota} 100"
-}
-
 // MarshalJSON implements [json.Marshaler].
 func (a Amount) MarshalJSON() ([]byte, error) { return option.Marshal(a.String()) }
 

@@ -53,11 +53,6 @@ func (b *Ban) Parse(args []string, _ *option.Field) error {
 	return nil
 }
 
-// Expects implements [option.Value].
-func (b *Ban) Expects(string) string {
-	return "<duration> after <n> refusals in <duration> [up_to <duration>]"
-}
-
 // String describes the ban in the words of a Caddyfile.
 func (b *Ban) String() string {
 	text := fmt.Sprintf("%s after %d refusals in %s", duration.Format(time.Duration(b.Duration)), b.After, duration.Format(time.Duration(b.Window)))

@@ -146,11 +146,6 @@ func (f *Fallback) Parse(args []string, of *option.Field) error {
 	return of.Within(float64(n))
 }
 
-// Expects implements [option.Value].
-func (f *Fallback) Expects(span string) string {
-	return "booked, counted, counted*<weight>, or a whole number" + span
-}
-
 // String returns the fallback as a Caddyfile has it.
 func (f *Fallback) String() string {
 	switch {

@@ -28,7 +28,7 @@ type Limit struct {
 	// `sliding_window_log` at most 50000000, with `concurrency` at most 1000000. 0 refuses
 	// all. May be a placeholder, with or without a fallback, e.g. `"{http.vars.quota} 100"`.
 	// Default: required, unless plans say it.
-	MaxEvents *Amount `json:"max_events,omitempty" caddyfile:"events" range:"0..1000000000000" unit:"requests" default:"=required, unless plans say it"`
+	MaxEvents *Amount `json:"max_events,omitempty" caddyfile:"events" range:"0..1000000000000" unit:"requests" syntax:"<n> | <placeholder> [<n>]" default:"=required, unless plans say it"`
 
 	// The length of a window, from 1ms to 3660d; with `fixed_window` also `day`, `week`
 	// (from Monday), `month` or `year`. Required, except with `concurrency` or in a zone with plans.
@@ -48,7 +48,7 @@ type Limit struct {
 	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`, from 1 to
 	// 1000000000000. May be a placeholder, with or without a fallback; if its value is 0, nothing is allowed. Default:
 	// max_events.
-	Burst Amount `json:"burst,omitzero" range:"1..1000000000000" unit:"events" default:"=events"`
+	Burst Amount `json:"burst,omitzero" range:"1..1000000000000" unit:"events" syntax:"<n> | <placeholder> [<n>]" default:"=events"`
 
 	// How a `token_bucket` is refilled: either `smooth` or `interval`. `smooth` gives events back evenly. `interval` gives
 	// all of max_events back at the end of each window, counted from the first request.

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -30,15 +31,10 @@ func (o *Otherwise) Parse(args []string, of *option.Field) (err error) {
 	*o = Otherwise{Word: args[0]}
 	if len(args) == 2 {
 		if o.Status, err = strconv.Atoi(args[1]); err != nil || o.Status < 400 || o.Status > 599 {
-			return option.ErrWrong
+			return errors.New("a status is from 400 to 599")
 		}
 	}
 	return of.Among(o.Word)
-}
-
-// Expects implements [option.Value].
-func (o *Otherwise) Expects(words string) string {
-	return cmp.Or(words, "the name of a plan, or reject") + ", which a status from 400 to 599 may follow"
 }
 
 // String returns it as a Caddyfile has it.

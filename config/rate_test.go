@@ -51,14 +51,14 @@ func TestRates(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"100":                    "write events/window",
-		"/s":                     "events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got ''",
-		"r/s":                    "events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got ''",
-		"1.5/s":                  "events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got '1.5'",
+		"/s":                     "events must be <n> | <placeholder> [<n>] from 0 to 1000000000000, got ''",
+		"r/s":                    "events must be <n> | <placeholder> [<n>] from 0 to 1000000000000, got ''",
+		"1.5/s":                  "events must be <n> | <placeholder> [<n>] from 0 to 1000000000000, got '1.5'",
 		"1k/s":                   "got '1k'",
 		"-1/1s":                  "got '-1'",
 		"9223372036854775808/1s": "got '9223372036854775808'",
-		"1/":                     "window must be a duration from 1ms to 3660d, or day, week, month or year, got ''",
-		"1/0s":                   "window must be a duration from 1ms to 3660d, or day, week, month or year, got '0s'",
+		"1/":                     "window must be <duration>|day|week|month|year from 1ms to 3660d, got ''",
+		"1/0s":                   "window must be <duration>|day|week|month|year from 1ms to 3660d, got '0s'",
 		"1/-1s":                  "got '-1s'",
 		"1/60":                   "got '60': it has no unit: write 60s or 60ms",
 		"1/s/s":                  "got 's/s'",
@@ -99,7 +99,7 @@ func TestParseText(t *testing.T) {
 		"500/1m 600/1m":         `limit "500/1m 600/1m": rate takes one argument`,
 		"500/1m rate 1/1s":      "rate already specified; write one such as 500/1m",
 		"500/1m events 3":       "events already specified; write one such as 500/1m",
-		"burst":                 `limit "burst": burst must be a whole number from 1 to`,
+		"burst":                 `limit "burst": burst must be <n> | <placeholder> [<n>] from 1 to`,
 		"unlimited 5/1s":        "unlimited excludes all other options; write one such as 500/1m",
 		"500/1m a://me:s3cr3t@": `limit "(hidden)": rate takes one`,
 	} {

@@ -52,11 +52,6 @@ func (w *Window) Parse(args []string, of *option.Field) error {
 	return of.Within(float64(d))
 }
 
-// Expects implements [option.Value].
-func (w *Window) Expects(span string) string {
-	return "a duration" + span + ", or day, week, month or year"
-}
-
 // MarshalJSON implements [json.Marshaler].
 func (w Window) MarshalJSON() ([]byte, error) {
 	if w.Calendar != 0 {

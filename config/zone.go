@@ -43,7 +43,7 @@ type Zone struct {
 	// fallback, such as `"{http.vars.tokens} 1"`. A cost of 0 is always allowed and charges nothing; the response still says
 	// what is left. With a field of a JSON body, such as `"{http.rate_limit.json.max_tokens} 4000"`, the cost is at least
 	// the fallback. Do not take it from anything else that clients control. Default: 1.
-	Cost *Amount `json:"cost,omitempty" range:"0..1000000000000" unit:"events" default:"1"`
+	Cost *Amount `json:"cost,omitempty" range:"0..1000000000000" unit:"events" syntax:"<n> | <placeholder> [<n>]" default:"1"`
 
 	// What a request costs in the end, by its response. Default: cost.
 	Charge *Charge `json:"charge,omitempty" default:"=cost, for all responses"`

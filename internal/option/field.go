@@ -44,14 +44,11 @@ type Field struct {
 	index []int
 }
 
-// Value is an option whose text is more than a number, a duration or a word.
+// Value is an option whose text is more than a number, a duration or a word. The tag syntax says what it can be.
 type Value interface {
 	// Parse reads the arguments of a Caddyfile, or the words of a text in JSON. The option, which may be nil, knows which numbers and
 	// words it can be. An error says why the arguments are wrong; [ErrWrong] adds nothing.
 	Parse(args []string, of *Field) error
-
-	// Expects says what the arguments must be. The span is that of its number, such as " from 1 to 5", or else its words.
-	Expects(span string) string
 }
 
 // Fields returns the options of a struct, with those of structs that are embedded in it.
@@ -136,41 +133,31 @@ func Pointed(t reflect.Type) reflect.Type {
 
 var durationType = reflect.TypeFor[caddy.Duration]()
 
+// kinds say what values of a kind are.
+var kinds = map[reflect.Kind]string{
+	reflect.Bool: "true or false", reflect.String: "a text", reflect.Struct: "an object",
+	reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
+}
+
 // Expects says what the value must be.
 func (f *Field) Expects() string {
 	t := Pointed(f.Type)
-	if v, ok := reflect.New(t).Interface().(Value); ok {
-		return v.Expects(f.Span() + either(f.Words))
+	usual := kinds[t.Kind()]
+	if t == durationType {
+		usual = "a duration"
 	}
+	text := cmp.Or(f.Syntax, either(f.Words), usual) + f.Span()
 	switch {
-	case f.Words != nil && t.Kind() == reflect.Slice:
-		return "a list of " + either(f.Words)
-	case f.Words != nil:
-		return either(f.Words)
-	case t == durationType && f.Zero != "":
-		return "a duration" + f.Span() + ", or " + f.Zero + ", in JSON 0"
-	case t == durationType:
-		return "a duration" + f.Span()
+	case f.Zero != "":
+		return text + ", in JSON 0 for " + f.Zero
+	case t == reflect.TypeFor[[]string]():
+		return text + ", in JSON a list of texts"
+	case t.Kind() == reflect.Slice:
+		return text + ", in JSON a list"
+	case t.Kind() == reflect.Map:
+		return text + ", in JSON an object"
 	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a text"
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.String {
-			return "a list of texts"
-		}
-		return "a list"
-	case reflect.Map, reflect.Struct:
-		if t.Kind() == reflect.Map && t.Elem().Kind() != reflect.Pointer {
-			return f.Syntax + ", in JSON an object"
-		}
-		return "an object"
-	case reflect.Float32, reflect.Float64:
-		return "a number" + f.Span()
-	}
-	return "a whole number" + f.Span()
+	return text
 }
 
 // either lists words.

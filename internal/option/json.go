@@ -11,9 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // JSON reads the options of a struct from an object, which has no other fields.
@@ -34,7 +31,7 @@ func object(text []byte, prefix string, to reflect.Value) error {
 		if f == nil {
 			return errors.New(unknown(inJSON, what, name, fields))
 		}
-		if err := f.read(raw[name], prefix, to.FieldByIndex(f.index)); err != nil {
+		if err := f.read(raw[name], prefix, to); err != nil {
 			return err
 		}
 	}
@@ -59,15 +56,12 @@ func members(text []byte, what string) (all map[string]json.RawMessage, err erro
 	return all, err
 }
 
-// read sets a value from its JSON.
-func (f *Field) read(raw json.RawMessage, prefix string, v reflect.Value) error {
+// read sets the option of a struct from its JSON.
+func (f *Field) read(raw json.RawMessage, prefix string, in reflect.Value) error {
 	if string(raw) == "null" {
 		return nil
 	}
-	for v.Kind() == reflect.Pointer {
-		v.Set(reflect.New(v.Type().Elem()))
-		v = v.Elem()
-	}
+	v := f.at(in)
 	name, to := prefix+f.JSON, v.Addr().Interface()
 	switch {
 	case v.Kind() == reflect.Struct && len(Fields(v.Type())) > 0:
@@ -82,23 +76,19 @@ func (f *Field) read(raw json.RawMessage, prefix string, v reflect.Value) error 
 		why = f.check(v)
 	} else if v.Type() == durationType && raw[0] == '"' {
 		_, why = ParseDuration(strings.Trim(string(raw), `"`))
-	} else if _, own := to.(json.Unmarshaler); own && v.Type() != durationType {
-		return fmt.Errorf("%s: %w", name, why)
 	} else {
 		why = ErrWrong
-	}
-	if n, err := strconv.ParseInt(string(raw), 10, 64); why != nil && err == nil && f.isTime() {
-		why = nanoseconds(n)
 	}
 	if why == nil {
 		return nil
 	}
-	got := inWords(raw)
-	if raw[0] == '[' && v.Kind() == reflect.Slice { // what is in it is wrong
-		got = Shown(string(raw))
+	if _, err := strconv.ParseInt(string(raw), 10, 64); err == nil && f.isTime() {
+		why = errNanoseconds
 	}
-	return f.wrong(name, got, why)
+	return f.wrong(name, Shown(fmt.Sprintf("%.99s", bytes.Join(bytes.Fields(raw), []byte(" ")))), why)
 }
+
+var errNanoseconds = errors.New(`a number in JSON is nanoseconds: write a text with a unit, such as "1m"`)
 
 // isTime reports whether a number in JSON is nanoseconds.
 func (f *Field) isTime() bool {
@@ -162,26 +152,4 @@ func (f *Field) each() string {
 		return f.Name
 	}
 	return strings.TrimSuffix(f.JSON, "s")
-}
-
-// nanoseconds says what was probably meant by a number that is far too short for a duration: seconds.
-func nanoseconds(n int64) error {
-	if n <= 0 || n >= int64(time.Millisecond) {
-		return ErrWrong
-	}
-	if n > 24*3600 {
-		n = 60
-	}
-	return fmt.Errorf("a number in JSON is nanoseconds: write %q for %d seconds", duration.Format(time.Duration(n)*time.Second), n)
-}
-
-// inWords returns JSON in the form in which errors show it.
-func inWords(raw json.RawMessage) string {
-	switch raw[0] {
-	case '[':
-		return "a list"
-	case '{':
-		return "an object"
-	}
-	return Shown(string(bytes.TrimSpace(raw)))
 }

@@ -69,8 +69,6 @@ func (r *row) arguments() string {
 		return r.Syntax
 	case r.Words != nil:
 		return strings.Join(r.Words, "|")
-	case kind.Name() == "Amount":
-		return "<n> | <placeholder> [<n>]"
 	case kind.Name() == "Duration":
 		return "<duration>"
 	case kind.Kind() == reflect.Bool:

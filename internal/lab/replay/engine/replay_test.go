@@ -276,13 +276,13 @@ func TestReplayErrors(t *testing.T) {
 	const zones = clients100 + `, "slots": {"key": "x", "max_events": 5, "algorithm": "concurrency"},
 		"api": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {"free": {"max_events": 5, "window": "1m"}}}}`
 	for want, o := range map[string]replay.Options{
-		`no zone "client"; the zones are api, clients, paths, slots`:                                                                                                            {Zone: "client"},
-		`no zone "nobody"; the zones are api, clients, paths, slots`:                                                                                                            {Tries: []replay.Try{{Zone: "nobody", Rate: "1/1m"}}},
-		`limit "60/": rate '60/': window must be a duration from 1ms to 3660d, or day, week, month or year, got ''; write one such as 500/1m`:                                   {Tries: []replay.Try{{Zone: "clients", Rate: "60/"}}},
-		`rate "5/1m": zone "slots": window has no meaning for concurrency, got 1m; a slot is taken for as long as the request runs`:                                             {Tries: []replay.Try{{Zone: "slots", Rate: "5/1m"}}},
-		`zone "api" has only the limits of its plans: try them in a copy of the config`:                                                                                         {Tries: []replay.Try{{Zone: "api", Rate: "5/1m"}}},
-		`limit "-5/1m": rate '-5/1m': events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got '-5'; write one such as 500/1m`: {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
-		`open missing.log: no such file or directory`:                                                                                                                           {Logs: []string{"missing.log"}},
+		`no zone "client"; the zones are api, clients, paths, slots`:                                                                        {Zone: "client"},
+		`no zone "nobody"; the zones are api, clients, paths, slots`:                                                                        {Tries: []replay.Try{{Zone: "nobody", Rate: "1/1m"}}},
+		`limit "60/": rate '60/': window must be <duration>|day|week|month|year from 1ms to 3660d, got ''; write one such as 500/1m`:        {Tries: []replay.Try{{Zone: "clients", Rate: "60/"}}},
+		`rate "5/1m": zone "slots": window has no meaning for concurrency, got 1m; a slot is taken for as long as the request runs`:         {Tries: []replay.Try{{Zone: "slots", Rate: "5/1m"}}},
+		`zone "api" has only the limits of its plans: try them in a copy of the config`:                                                     {Tries: []replay.Try{{Zone: "api", Rate: "5/1m"}}},
+		`limit "-5/1m": rate '-5/1m': events must be <n> | <placeholder> [<n>] from 0 to 1000000000000, got '-5'; write one such as 500/1m`: {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
+		`open missing.log: no such file or directory`:                                                                                       {Logs: []string{"missing.log"}},
 	} {
 		if o.Logs == nil {
 			o.Logs, o.Input = []string{"-"}, strings.NewReader("")
