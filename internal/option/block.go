@@ -82,7 +82,7 @@ func Set(to any, name string, args []string) error {
 
 // at returns the value of the option in a struct, where a pointer points to.
 func (f *Field) at(in reflect.Value) reflect.Value {
-	v := in.FieldByIndex(f.index)
+	v := in.FieldByIndex(f.Index)
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
@@ -106,7 +106,7 @@ func (f *Field) assign(v reflect.Value, args []string) error {
 func Fill(to any) {
 	v := reflect.ValueOf(to).Elem()
 	for _, f := range Fields(v.Type()) {
-		at := v.FieldByIndex(f.index)
+		at := v.FieldByIndex(f.Index)
 		if !at.IsZero() || f.Default == "" || strings.HasPrefix(f.Default, "=") {
 			continue
 		}
@@ -124,8 +124,8 @@ func Fill(to any) {
 func Inherit(to, from any) {
 	v, other := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, f := range Fields(v.Type()) {
-		if at := v.FieldByIndex(f.index); at.IsZero() && at.CanSet() {
-			at.Set(other.FieldByIndex(f.index))
+		if at := v.FieldByIndex(f.Index); at.IsZero() && at.CanSet() {
+			at.Set(other.FieldByIndex(f.Index))
 		}
 	}
 }

@@ -37,11 +37,7 @@ type Field struct {
 	Default, Zero   string
 	Secret, Repeats bool
 	Type            reflect.Type
-
-	In     reflect.Type // the struct that has it
-	GoName string       // the name of its field there
-
-	index []int
+	Index           []int // of its field in the struct
 }
 
 // Value is an option whose text is more than a number, a duration or a word. The tag syntax says what it can be.
@@ -60,13 +56,9 @@ func Fields(t reflect.Type) (all []Field) {
 		if written == "" || name == "-" && written == "-" {
 			continue
 		}
-		in := t
-		if at := len(s.Index) - 1; at > 0 {
-			in = t.FieldByIndex(s.Index[:at]).Type
-		}
 		f := Field{
 			Name: written, JSON: name, Syntax: s.Tag.Get("syntax"), Unit: s.Tag.Get("unit"), Default: s.Tag.Get("default"), Zero: s.Tag.Get("zero"),
-			Secret: s.Tag.Get("secret") != "", Repeats: s.Tag.Get("repeats") != "", Type: s.Type, In: in, GoName: s.Name, index: s.Index,
+			Secret: s.Tag.Get("secret") != "", Repeats: s.Tag.Get("repeats") != "", Type: s.Type, Index: s.Index,
 		}
 		f.Least, f.Greatest, _ = strings.Cut(s.Tag.Get("range"), "..")
 		if words := s.Tag.Get("words"); words != "" {

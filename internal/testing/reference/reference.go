@@ -28,7 +28,11 @@ type row struct {
 // rows returns the options of a struct, with those of structs that are embedded in it.
 func rows(t reflect.Type) (all []row, err error) {
 	for _, f := range option.Fields(t) {
-		comment, err := comment(f.In, f.GoName)
+		in, last := t, len(f.Index)-1
+		if last > 0 {
+			in = t.FieldByIndex(f.Index[:last]).Type
+		}
+		comment, err := comment(in, t.FieldByIndex(f.Index).Name)
 		if err != nil {
 			return nil, err
 		}
