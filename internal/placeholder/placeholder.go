@@ -2,6 +2,7 @@
 package placeholder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -158,38 +159,24 @@ var suggestions = []string{
 // ofClient are names for the address of the client that are common on the web, and wrong or old.
 var ofClient = regexp.MustCompile(`^(http\.(request\.)?)?(remote|client)[._]?(ip|addr|address)$`)
 
-// renamed are beginnings of names with the right ones, and the end of an example for names that are not whole.
-var renamed = []struct{ from, to, example string }{
-	{HeaderPrefix, HeaderPrefix, "X-Api-Key"},
-	{"http.request.headers.", HeaderPrefix, "X-Api-Key"},
-	{"http.request.header", "http.request.header", ".X-Api-Key"},
-	{CookiePrefix, CookiePrefix, "session"},
-	{"http.request.cookies.", CookiePrefix, "session"},
-	{QueryPrefix, QueryPrefix, "key"},
-	{"http.request.query.", QueryPrefix, "key"},
-	{"http.request.path", "http.request.uri.path", ""},
-	{"http.request.host.labels.", "http.request.host.labels.", "0"},
-	{"http.request.uri.path.", "http.request.uri.path.", "0"},
-	{"http.request.orig_uri.path.", "http.request.orig_uri.path.", "0"},
-	{ownPrefix, ownPrefix, "json.PATH"},
-}
+// inNamespace matches names of headers, cookies and query parameters, also in namespaces that are called nearly as Caddy's, and
+// with a default behind them that Caddy does not know, as in {http.request.header.X:none}.
+var inNamespace = regexp.MustCompile("^http\\.request\\.(?:uri\\.)?(header|cookie|query)s?(?:\\.|$)([\\w!#$%&'*+.^`|~-]*)")
 
 // similarTo returns the placeholder that a misspelled name most likely means, or "".
 func similarTo(name string) string {
 	if ofClient.MatchString(name) {
 		return "http.vars.client_ip"
 	}
-	for _, r := range renamed {
-		rest, ok := strings.CutPrefix(name, r.from)
-		if end := strings.IndexFunc(rest, NotInFieldName); end >= 0 {
-			rest = rest[:end] // {http.request.header.X:none} without the default, which Caddy does not know
-		}
-		switch {
-		case ok && (rest == "" || r.to+rest == name):
-			return r.to + r.example
-		case ok:
-			return r.to + rest
-		}
+	if in := inNamespace.FindStringSubmatch(name); in != nil {
+		namespace := map[string]string{"header": HeaderPrefix, "cookie": CookiePrefix, "query": QueryPrefix}[in[1]]
+		return namespace + cmp.Or(strings.Trim(in[2], "."), "NAME")
+	}
+	if rest, ok := strings.CutPrefix(name, "http.request.path"); ok {
+		return "http.request.uri.path" + rest
+	}
+	if strings.HasPrefix(name, ownPrefix) {
+		return JSONPrefix + "PATH"
 	}
 	return Full(suggest.Nearest(name, suggestions))
 }
