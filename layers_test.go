@@ -67,7 +67,7 @@ var layers = []struct {
 	{"internal/option", layer{lines: 654, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
 	{"internal/request/key", layer{lines: 740, kB: 23, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 264, kB: 9, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/stats", layer{lines: 242, kB: 7, own: "internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/heap", layer{lines: 32, kB: 1}},
 	{"internal/clock", layer{lines: 121, kB: 3, own: "internal/heap"}},
@@ -85,7 +85,7 @@ var layers = []struct {
 	{"internal/request/zone", layer{lines: 965, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/operate/doctor", layer{lines: 506, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+	{"internal/operate/doctor", layer{lines: 516, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
 	{"internal/operate/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/request/routes", layer{lines: 107, kB: 3, caddy: true}},

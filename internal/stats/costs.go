@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"sync/atomic"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/advice"
-)
+import "sync/atomic"
 
 // CostResult is what happened to a cost that the response says.
 type CostResult uint8
@@ -24,31 +20,6 @@ const (
 var CostNames = [CostResults]string{
 	CostRead: "read", CostUnknown: "unknown", CostInvalid: "invalid", CostEncoded: "encoded",
 	CostCutOff: "broken_off", CostFailed: "failed", CostReturned: "not_charged",
-}
-
-var costFixes = [CostResults]*advice.Advice{
-	CostUnknown: advice.New("costs/unknown", "check the paths of json in charge; for streams, let clients ask for the usage, or set the cost of such responses with unknown"),
-	CostInvalid: advice.New("costs/invalid", "correct the paths and weights of json in charge: each number and the sum must be from 0 to 10^12"),
-	CostEncoded: advice.New("costs/encoded", "let the upstream compress with gzip or not at all; Accept-Encoding of the requests already asks for that"),
-}
-
-// Fix says what to do about such responses; empty if nothing is wrong with them.
-func (r CostResult) Fix() (fix advice.Text) {
-	if a := costFixes[r]; a != nil {
-		fix = a.With()
-	}
-	return fix
-}
-
-// Unread counts the responses whose cost was not read for a reason that needs a fix. It returns the most frequent
-// reason, their number, and the number of all responses that count. Errors, responses that are not charged, and those that were broken off do not count.
-func Unread(results [CostResults]uint64) (most CostResult, unread, of uint64) {
-	for _, r := range []CostResult{CostUnknown, CostInvalid, CostEncoded} {
-		if unread += results[r]; most == 0 || results[r] > results[most] {
-			most = r
-		}
-	}
-	return most, unread, unread + results[CostRead]
 }
 
 // Costs counts the results of a zone, and adds up what requests have cost.

@@ -177,17 +177,30 @@ func (z *Zone) lacksKeys(percent uint64) bool {
 	return !(z.Addresses && z.Forwarded != "") && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
 }
 
+// costFixes say what to do about responses that do not say a cost that can be read. Errors without one, responses that are not
+// charged, and those that were broken off are as they should be.
+var costFixes = [stats.CostResults]*advice.Advice{
+	stats.CostUnknown: advice.New("costs/unknown", "check the paths of json in charge; for streams, let clients ask for the usage, or set the cost of such responses with unknown"),
+	stats.CostInvalid: advice.New("costs/invalid", "correct the paths and weights of json in charge: each number and the sum must be from 0 to 10^12"),
+	stats.CostEncoded: advice.New("costs/encoded", "let the upstream compress with gzip or not at all; Accept-Encoding of the requests already asks for that"),
+}
+
 // unread finds zones in which a tenth of the responses, or more, do not say a cost that can be read.
 func unread(z *Zone) string {
-	most, unread, of := stats.Unread(z.Results)
-	if of == 0 || unread*10 < of || unread < enough/10 {
-		return ""
-	}
+	var unread uint64
 	var causes []string
+	most := stats.CostUnknown
 	for r, n := range z.Results {
-		if stats.CostResult(r).Fix() != (advice.Text{}) && n > 0 {
-			causes = append(causes, fmt.Sprintf("%s %d", stats.CostNames[r], n))
+		if costFixes[r] == nil || n == 0 {
+			continue
+		}
+		unread += n
+		causes = append(causes, fmt.Sprintf("%s %d", stats.CostNames[r], n))
+		if n > z.Results[most] {
+			most = stats.CostResult(r)
 		}
 	}
-	return fmt.Sprintf("%d of %d responses did not say a cost that can be read (%s); %s", unread, of, strings.Join(causes, ", "), most.Fix())
+	of := unread + z.Results[stats.CostRead]
+	return when(unread >= enough/10 && unread*10 >= of,
+		"%d of %d responses did not say a cost that can be read (%s); %s", unread, of, strings.Join(causes, ", "), costFixes[most].With())
 }
