@@ -66,33 +66,21 @@ func (t *record) set(header http.Header, f *Fields, values []string) {
 
 // value returns the value of a field, or "" if it has none.
 func (t *record) value(b *binding, field string) string {
-	if field == "RateLimit-Policy" {
+	switch {
+	case field == "RateLimit-Policy":
 		return t.policies
-	}
-	if b.policy == nil { // clients see none of the zones
+	case b.policy == nil: // clients see none of the zones
+		return ""
+	case field == "RateLimit":
+		return t.rateLimit(b)
+	case field == "X-RateLimit-Replenish-Rate":
+		return b.policy.Replenish
+	case field == "X-RateLimit-Reset" && b.policy.Slots: // it is not known when slots come back
+		return ""
+	case field == "X-RateLimit-Retry-After" && b.retryAfter == 0:
 		return ""
 	}
-	switch field {
-	case "RateLimit":
-		return t.rateLimit(b)
-	case "X-RateLimit-Limit", "X-RateLimit-Burst-Capacity":
-		return strconv.FormatInt(b.quota, 10)
-	case "X-RateLimit-Remaining":
-		return strconv.FormatInt(b.remaining, 10)
-	case "X-RateLimit-Reset":
-		if !b.policy.Slots { // it is not known when slots come back
-			return strconv.FormatInt(b.untilFull(), 10)
-		}
-	case "X-RateLimit-Retry-After":
-		if b.retryAfter > 0 {
-			return strconv.FormatInt(b.retryAfter, 10)
-		}
-	case "X-RateLimit-Replenish-Rate":
-		return b.policy.Replenish
-	case "X-RateLimit-Requested-Tokens":
-		return strconv.FormatInt(b.cost, 10)
-	}
-	return ""
+	return strconv.FormatInt(b.number(field), 10)
 }
 
 // rateLimit returns the value of RateLimit: the zone that binds the client most comes first.

@@ -15,16 +15,21 @@ import (
 // client most. It lives as long as the request. It also contains the response's writer.
 type record struct {
 	writers.Response // with the fields of all handlers as its watcher
-	*values
 
 	binding             // of all zones
 	shown    *binding   // of the zones that clients see; nil if they see all
 	items    []item     // of RateLimit
 	policies string     // RateLimit-Policy
-	inUse    bool       // whether the text of values has one; here, because that memory is only written
+	inUse    bool       // whether text has a value
 	dryRuns  bool       // whether any zone is a dry run
 	wouldBe  *zone.Zone // the dry run that would have refused
 	exceeded string     // the zones that refuse the request, or would without a dry run; text, as one name needs no memory
+
+	// What follows is room for values, so that a request needs only one allocation. Header maps refer to the first two, so they
+	// are never used again.
+	list  [2]string // of the fields of Fields, if there are at most two
+	text  [40]byte  // of RateLimit
+	first [1]item   // of the items
 }
 
 // binding is the decision of the zone that binds the client most. It has no more of it than is shown, because the
@@ -39,20 +44,6 @@ type binding struct {
 	retryAfter   int64 // in whole seconds; 0 if the request may pass
 }
 
-// values are the values of headers, as far as there is room for them. Header maps refer to them, so
-// they are never used again.
-type values struct {
-	list [2]string // of the fields of Fields, if there are at most two
-	text [40]byte  // of a value
-}
-
-// seenRecord is a record with its values, so that a request needs only one allocation.
-type seenRecord struct {
-	record
-	own   values
-	first [1]item // of the items
-}
-
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
 const recordVar = "rate_limit"
 
@@ -65,12 +56,11 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 	if t, ok := vars[recordVar].(*record); ok {
 		return t
 	}
-	seen := new(seenRecord)
-	t := &seen.record
-	if t.values = &seen.own; p.unseen(v) {
+	t := new(record)
+	if p.unseen(v) {
 		return t
 	}
-	t.items = seen.first[:0]
+	t.items = t.first[:0]
 	if vars != nil {
 		vars[recordVar] = t
 	}
@@ -88,21 +78,22 @@ func (p *Responder) unseen(v *limiter.Verdict) bool {
 	return !p.Around.Observe() && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
 }
 
-// binds reports whether a zone binds the client more than the one that is described. A dry
-// run binds least. Of other zones, the one that refuses or has the smallest share left binds most.
-func (b *binding) binds(dryRun, refuses bool, share float64) bool {
-	if b.zone == nil || b.dryRun != dryRun {
-		return b.zone == nil || b.dryRun
+// note records what a zone has decided, with the seconds of Retry-After if it refuses. The client does not see dry runs.
+func (t *record) note(e *limiter.Entry, retryAfter int64) {
+	if e.DryRun {
+		t.dryRuns = true
+		if !e.Decision.Allowed {
+			t.wouldBe = e.Zone
+		}
 	}
-	left := float64(b.remaining) / float64(max(1, b.quota))
-	return refuses || b.outcome.Passes() && b.outcome != outcome.DryRun && share < left
+	t.adopt(e, retryAfter)
 }
 
 // adopt describes a zone with the seconds of Retry-After if it refuses, unless the zone that is described already
 // binds the client more.
 func (b *binding) adopt(e *limiter.Entry, retryAfter int64) {
 	d := &e.Decision
-	if !b.binds(e.DryRun, !d.Allowed, e.ShareLeft()) {
+	if !b.yieldsTo(e) {
 		return
 	}
 	if d.Allowed {
@@ -114,25 +105,27 @@ func (b *binding) adopt(e *limiter.Entry, retryAfter int64) {
 	}
 }
 
-// untilFull returns the seconds until the full quota is back, and at least Retry-After.
-func (b *binding) untilFull() int64 { return max(b.reset, b.retryAfter) }
-
-// adoptDryRuns records what the dry runs have decided. The client does not see it.
-func (t *record) adoptDryRuns(v *limiter.Verdict) {
-	e := v.MostBinding(func(e *limiter.Entry) bool { return e.DryRun })
-	if e == nil {
-		return
+// yieldsTo reports whether another zone binds the client more. A dry run binds least. Of other zones, the one that refuses or
+// has the smallest share left binds most.
+func (b *binding) yieldsTo(e *limiter.Entry) bool {
+	if b.zone == nil || b.dryRun != e.DryRun {
+		return b.zone == nil || b.dryRun
 	}
-	if t.dryRuns = true; !e.Decision.Allowed {
-		t.wouldBe = e.Zone
-	}
-	t.adopt(e, 0)
+	left := float64(b.remaining) / float64(max(1, b.quota))
+	return !e.Decision.Allowed || b.outcome.Passes() && b.outcome != outcome.DryRun && e.ShareLeft() < left
 }
 
-// reject records a refusal for which the store was not asked.
-func (t *record) reject(e *limiter.Entry) {
-	if e.DryRun {
-		t.dryRuns, t.wouldBe = true, e.Zone
+// number returns a number of the decision, by the names that placeholders and headers have for it.
+func (b *binding) number(name string) int64 {
+	switch name {
+	case "limit", "X-RateLimit-Limit", "X-RateLimit-Burst-Capacity":
+		return b.quota
+	case "remaining", "X-RateLimit-Remaining":
+		return b.remaining
+	case "reset", "X-RateLimit-Reset": // not before a retry may pass
+		return max(b.reset, b.retryAfter)
+	case "retry_after", "X-RateLimit-Retry-After":
+		return b.retryAfter
 	}
-	t.adopt(e, 0)
+	return b.cost // cost, X-RateLimit-Requested-Tokens
 }

@@ -68,7 +68,7 @@ func (p *Responder) serverOf(r *http.Request) *caddyhttp.Server {
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
 	p.Note(v)
 	for i := range v.Rejections {
-		p.recordOf(v).reject(&v.Rejections[i])
+		p.recordOf(v).note(&v.Rejections[i], 0)
 	}
 	if v.Err != nil {
 		return nil, v.Err
@@ -93,7 +93,9 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 // recordDecision records what the limits have decided, and sets the headers, with the seconds of Retry-After.
 func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, retryAfter int64) *record {
 	t := p.recordOf(v)
-	t.adoptDryRuns(v)
+	if e := v.MostBinding(func(e *limiter.Entry) bool { return e.DryRun }); e != nil {
+		t.note(e, 0)
+	}
 	if v.Binding != nil {
 		p.setHeaders(w, t, v, retryAfter)
 	}

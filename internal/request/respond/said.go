@@ -66,16 +66,8 @@ func (t *record) placeholder(name string) (value any, known bool) {
 			return t.zone.Name, true
 		}
 		return nameOf(t.wouldBe), t.dryRuns // unknown without dry runs, as in github.com/mholt/caddy-ratelimit
-	case "limit":
-		value = t.quota
-	case "remaining":
-		value = t.remaining
-	case "reset":
-		value = t.untilFull()
-	case "retry_after":
-		value = t.retryAfter
-	case "cost":
-		value = t.cost
+	case "limit", "remaining", "reset", "retry_after", "cost":
+		value = t.number(name)
 	case "plan":
 	default:
 		name, ok = strings.CutPrefix(name, exceeded)
