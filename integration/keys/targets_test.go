@@ -28,8 +28,6 @@ var cells = []struct{ name, matcher, zone string }{
 	{"match_all", "", "match path /*"},
 	{"match_root", "", "match path /"},
 	{"path", "", "key {path}"},
-	{"uri", "", "key {uri}"},
-	{"orig_uri", "", "key {http.request.orig_uri}"},
 	{"orig_path", "", "key {http.request.orig_uri.path}"},
 	{"query", "", "key {query.x}"},
 	{"directive", "/*", ""},

@@ -1,8 +1,6 @@
 package key
 
 import (
-	"net/http"
-	"net/url"
 	"path"
 	"runtime"
 	"strconv"
@@ -18,7 +16,7 @@ import (
 // spelling gives one value to all spellings of a host or a path that Caddy's matchers treat as equal. Otherwise a client
 // would get a new key with each of them.
 type spelling struct {
-	of    string                           // the placeholder of the whole host or URI
+	of    string                           // the placeholder of the whole host or path
 	clean func(string) string              // gives the whole one spelling
 	part  func(string) string              // takes the value from it; nil for the whole
 	nth   func(whole string, n int) string // is it for one of many parts, whose number ends the placeholder
@@ -29,19 +27,17 @@ type spelling struct {
 
 const (
 	hostPlaceholder = "http.request.host"
-	uriPlaceholder  = "http.request.uri"
-	sentPlaceholder = "http.request.orig_uri" // before rewrites
-	pathPlaceholder = uriPlaceholder + ".path"
+	pathPlaceholder = "http.request.uri.path"
+	sentPlaceholder = "http.request.orig_uri.path" // before rewrites
 )
 
-// spellings are those of placeholders, or of namespaces that end in a dot. Those of the URI are also those of the one before
-// rewrites.
+// spellings are those of placeholders, or of namespaces that end in a dot. Those of the path are also those of the one before
+// rewrites. A whole URI has none, because each query makes another key of it.
 var spellings = map[string]spelling{
 	hostPlaceholder:                {of: hostPlaceholder, clean: cleanHost},
 	hostPlaceholder + "port":       {of: hostPlaceholder, clean: cleanHost},
 	hostPlaceholder + ".labels.":   {of: hostPlaceholder, clean: cleanHost, nth: hostLabel},
 	"http.request.tls.server_name": {of: "http.request.tls.server_name", clean: cleanHost},
-	uriPlaceholder:                 {of: uriPlaceholder, clean: cleanURI},
 	pathPlaceholder:                {of: pathPlaceholder, clean: cleanPath},
 	pathPlaceholder + ".dir":       {of: pathPlaceholder, clean: cleanPath, part: pathDir},
 	pathPlaceholder + ".file":      {of: pathPlaceholder, clean: cleanPath, part: pathFile, text: strings.ToLower},
@@ -52,7 +48,7 @@ var spellings = map[string]spelling{
 
 // spellingOf returns the spelling of a placeholder, or nil if it has none.
 func spellingOf(name string) *spelling {
-	rewritten := strings.Replace(name, sentPlaceholder, uriPlaceholder, 1)
+	rewritten := strings.Replace(name, sentPlaceholder, pathPlaceholder, 1)
 	s, ok := spellings[rewritten]
 	if dot := strings.LastIndexByte(rewritten, '.') + 1; !ok {
 		n, err := strconv.Atoi(rewritten[dot:])
@@ -65,14 +61,10 @@ func spellingOf(name string) *spelling {
 	if s.text == nil {
 		s.text = s.clean
 	}
-	switch {
-	case name == sentPlaceholder:
-		s.read = sentURI
-	case name != rewritten:
-		s.read = placeholder.Reader(strings.Replace(s.of, uriPlaceholder, sentPlaceholder, 1))
-	default:
-		s.read = placeholder.Reader(s.of)
+	if name != rewritten {
+		s.of = sentPlaceholder
 	}
+	s.read = placeholder.Reader(s.of)
 	return &s
 }
 
@@ -161,37 +153,4 @@ func pathPart(p string, n int) string {
 		return ""
 	}
 	return parts[n]
-}
-
-// cleanURI returns a URI with a clean path that is escaped in one way only. The query stays as the
-// client wrote it.
-func cleanURI(uri string) string {
-	raw, query, found := strings.Cut(uri, "?")
-	if isClean(raw) && strings.IndexFunc(raw, mayNeedEscape) < 0 && found == (query != "") {
-		return uri
-	}
-	p, err := url.PathUnescape(raw)
-	if err != nil {
-		p = raw
-	}
-	u := url.URL{Path: cleanPath(p), RawQuery: query}
-	return u.RequestURI()
-}
-
-// sentURI returns the path and the query that the client has sent, maybe in a whole URL as to a proxy. The host of a
-// CONNECT, and the text of a URL without a host (x:text), are no path.
-func sentURI(r *placeholder.Request) string {
-	sent, _ := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
-	if sent.URL == nil {
-		return ""
-	}
-	u := *sent.URL
-	u.Opaque = ""
-	return u.RequestURI()
-}
-
-// mayNeedEscape reports whether a character may be escaped in a path.
-func mayNeedEscape(r rune) bool {
-	alphanumeric := 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
-	return !alphanumeric && r != '/' && r != '-' && r != '_' && r != '.' && r != '~'
 }

@@ -40,10 +40,9 @@ func keyOf(t tester, text string, r *http.Request) (string, *Template) {
 // normalized are the placeholders whose values are normalized.
 var normalized = []string{
 	"http.request.host", "http.request.hostport", "http.request.host.labels.0", "http.request.host.labels.1", "http.request.host.labels.7",
-	"http.request.uri", "http.request.uri.path",
-	"http.request.uri.path.dir", "http.request.uri.path.file", "http.request.uri.path.file.base", "http.request.uri.path.file.ext",
+	"http.request.uri.path", "http.request.uri.path.dir", "http.request.uri.path.file", "http.request.uri.path.file.base", "http.request.uri.path.file.ext",
 	"http.request.uri.path.0", "http.request.uri.path.1", "http.request.uri.path.7",
-	"http.request.orig_uri", "http.request.orig_uri.path", "http.request.orig_uri.path.dir", "http.request.orig_uri.path.file",
+	"http.request.orig_uri.path", "http.request.orig_uri.path.dir", "http.request.orig_uri.path.file",
 	"http.request.orig_uri.path.0",
 }
 
@@ -70,7 +69,7 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 		}
 	}
 	for placeholder, want := range map[string]string{
-		"http.request.uri.path": "/users/login.php", "http.request.uri": "/users/login.php", "http.request.uri.path.dir": "/users/",
+		"http.request.uri.path": "/users/login.php", "http.request.uri.path.dir": "/users/",
 		"http.request.uri.path.file": "login.php", "http.request.uri.path.file.base": "login", "http.request.uri.path.file.ext": ".php",
 		"http.request.uri.path.0": "users", "http.request.uri.path.1": "login.php", "http.request.uri.path.2": "",
 	} {
@@ -97,10 +96,10 @@ func TestNoPathIsTheRoot(t *testing.T) {
 		}
 	}
 	for target, want := range map[string]string{
-		"x:v1/chat": "/", "x:v1?u=http://h/login": "/?u=http://h/login", "x:y://h/login": "/", "mailto:a@b?x": "/?x", "http:/Login": "/login",
-		"a.test:80": "/", "*": "/%2A",
+		"x:v1/chat": "/", "x:v1?u=http://h/login": "/", "x:y://h/login": "/", "mailto:a@b?x": "/", "http:/Login": "/login",
+		"a.test:80": "/", "*": "/*",
 	} {
-		if got, _ := keyOf(t, "{http.request.orig_uri}", caddytest.RequestTo("a.test", target)); got != want {
+		if got, _ := keyOf(t, "{http.request.orig_uri.path}", caddytest.RequestTo("a.test", target)); got != want {
 			t.Errorf("%s: %q, want %q", target, got, want)
 		}
 	}
