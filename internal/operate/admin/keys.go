@@ -139,9 +139,9 @@ func (c *adminCall) readTarget() (of store.Selector, err error) {
 	if err != nil {
 		return of, err
 	}
-	if named.text != nil && c.zone.Template.IsAddress() {
-		if network, several, err := c.zone.Template.Network(*named.text); err == nil && several {
-			return store.Selector{Network: network}, nil
+	if named.text != nil {
+		if of.Network = c.zone.Template.Network(*named.text); of.Network.IsValid() {
+			return of, nil
 		}
 	}
 	if of.Key, err = named.keyIn(c.zone); err == nil && c.zone.TakesNetworks() {

@@ -35,17 +35,13 @@ func (k *Template) IsAddress() bool {
 	return len(k.Parts) == 1 && k.Parts[0].Placeholder != "" && k.Parts[0].mask != (prefixes{})
 }
 
-// Network reads a network that people write, if it has several keys. It is masked. An error says that the keys are no
-// addresses, or that the text is none.
-func (k *Template) Network(text string) (network netip.Prefix, several bool, err error) {
-	network, err = netip.ParsePrefix(text)
-	switch {
-	case err != nil || network.Addr().Is4In6():
-		return netip.Prefix{}, false, fmt.Errorf("%q is not a network such as 203.0.113.0/24", text)
-	case !k.IsAddress():
-		return network, false, fmt.Errorf("%q is a network, and the key is no address", text)
+// Network returns the network that people write, masked. It is not valid if the text is none that has several keys.
+func (k *Template) Network(text string) netip.Prefix {
+	network, err := netip.ParsePrefix(text)
+	if err != nil || network.Addr().Is4In6() || !k.IsAddress() || network.Bits() >= k.Parts[0].mask.bits(network.Addr()) {
+		return netip.Prefix{}
 	}
-	return network.Masked(), network.Bits() < k.Parts[0].mask.bits(network.Addr()), nil
+	return network.Masked()
 }
 
 // ByNetwork reports whether clients of a network have one key, other than those of an IPv6 /64.

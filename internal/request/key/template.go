@@ -58,12 +58,6 @@ type Part struct {
 
 // New parses a key. As everywhere in Caddy, a backslash makes a brace text.
 func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
-	if ipv4Prefix < 0 || ipv4Prefix > 32 {
-		return nil, fmt.Errorf("ipv4_prefix must be from 1 to 32, got %d", ipv4Prefix)
-	}
-	if ipv6Prefix < 0 || ipv6Prefix > 128 {
-		return nil, fmt.Errorf("ipv6_prefix must be from 1 to 128, got %d", ipv6Prefix)
-	}
 	k := &Template{Prefixes: prefixes{ipv4Prefix, ipv6Prefix}}
 	if err := k.parse(text); err != nil {
 		return nil, fmt.Errorf("key %q: %w", text, err)
