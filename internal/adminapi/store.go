@@ -55,7 +55,6 @@ type SilentServer struct {
 // Latency has latencies in seconds. P50 and P99 are estimated from a histogram.
 type Latency struct {
 	Count uint64  `json:"count"`
-	Mean  float64 `json:"mean"`
 	P50   float64 `json:"p50"`
 	P99   float64 `json:"p99"`
 }

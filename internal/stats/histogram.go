@@ -55,6 +55,5 @@ func (h *Histogram) now() (d Durations) {
 	for i := range d.counts {
 		d.counts[i] = h.counts[i].Load()
 	}
-	d.sum = time.Duration(h.sum.Load())
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 const (
@@ -26,17 +27,14 @@ type History struct {
 
 // Part is what was counted between two samples. As a difference it is right even after an overflow.
 type Part struct {
-	Requests, Refused, DryRun uint32
+	Requests, Refused uint32 // Refused, or would have been without a dry run
 }
 
 func partOf(totals [outcome.Count]uint64) (p Part) {
 	for o, n := range totals {
 		p.Requests += uint32(n)
-		switch o := outcome.Outcome(o); {
-		case o.Refused():
+		if kindOf(outcome.Outcome(o)) == topk.Refused {
 			p.Refused += uint32(n)
-		case o == outcome.DryRun:
-			p.DryRun += uint32(n)
 		}
 	}
 	return p
@@ -56,7 +54,6 @@ func (h *History) Sample(number int64, totals [outcome.Count]uint64) {
 	p := &h.parts[number%HistoryParts]
 	p.Requests += now.Requests - h.before.Requests
 	p.Refused += now.Refused - h.before.Refused
-	p.DryRun += now.DryRun - h.before.DryRun
 	h.before = now
 }
 

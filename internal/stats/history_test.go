@@ -24,10 +24,10 @@ func TestHistory(t *testing.T) {
 	h.Sample(8, totals)
 	totals[outcome.Banned] = 4
 	h.Sample(8, totals)
-	expect("two samples of a number", 8, Part{12, 6, 1})
+	expect("two samples of a number", 8, Part{12, 7})
 	totals[outcome.Allowed] = 6
 	h.Sample(11, totals)
-	expect("after a pause", 11, Part{12, 6, 1}, Part{}, Part{}, Part{Requests: 1})
+	expect("after a pause", 11, Part{12, 7}, Part{}, Part{}, Part{Requests: 1})
 	h.Sample(8+HistoryParts, totals)
 	expect("when the first is too old", 8+HistoryParts, append([]Part{{Requests: 1}}, make([]Part, HistoryParts-3)...)...)
 	h.Sample(11+HistoryParts, totals)

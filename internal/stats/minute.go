@@ -31,18 +31,14 @@ func (m *Minute) Read(of *Histogram) Durations {
 	before := m.past[(m.newest+1)%minuteParts]
 	m.mu.Unlock()
 	d := of.now()
-	d.sum -= before.sum
 	for i, n := range before.counts {
 		d.counts[i] -= n
 	}
 	return d
 }
 
-// Durations are how many durations lie in each bucket of a histogram, and their sum.
-type Durations struct {
-	counts [len(bounds) + 1]uint64
-	sum    time.Duration
-}
+// Durations are how many durations lie in each bucket of a histogram.
+type Durations struct{ counts [len(bounds) + 1]uint64 }
 
 // Count returns how many durations there are.
 func (d *Durations) Count() (n uint64) {
@@ -51,9 +47,6 @@ func (d *Durations) Count() (n uint64) {
 	}
 	return n
 }
-
-// Mean returns the mean duration, 0 without any.
-func (d *Durations) Mean() time.Duration { return d.sum / time.Duration(max(d.Count(), 1)) }
 
 // Quantile estimates a quantile, such as 0.99, as if the durations of a bucket were spread evenly; 0
 // without any. What is above the last bound counts as that.

@@ -16,20 +16,20 @@ func TestMinute(t *testing.T) {
 			m.Sample(number, &h)
 		}
 	}
-	expect := func(when string, wantN uint64, wantMean, want50, want99 time.Duration) {
+	expect := func(when string, wantN uint64, want50, want99 time.Duration) {
 		t.Helper()
 		d := m.Read(&h)
-		if n, mean, p50, p99 := d.Count(), d.Mean(), d.Quantile(0.5), d.Quantile(0.99); n != wantN || mean != wantMean || p50 != want50 || p99 != want99 {
-			t.Errorf("%s: %d, mean %v, p50 %v, p99 %v", when, n, mean, p50, p99)
+		if n, p50, p99 := d.Count(), d.Quantile(0.5), d.Quantile(0.99); n != wantN || p50 != want50 || p99 != want99 {
+			t.Errorf("%s: %d, p50 %v, p99 %v", when, n, p50, p99)
 		}
 	}
-	expect("at first", 0, 0, 0, 0)
+	expect("at first", 0, 0, 0)
 	for range 98 {
 		h.Observe(time.Millisecond)
 	}
 	h.Observe(2 * time.Millisecond)
 	h.Observe(time.Hour)
-	expect("at once", 100, (99*time.Millisecond+time.Millisecond+time.Hour)/100, 755102*time.Nanosecond, 2*time.Millisecond)
+	expect("at once", 100, 755102*time.Nanosecond, 2*time.Millisecond)
 	pass(50)
 	for range 100 {
 		h.Observe(15 * time.Millisecond)
@@ -38,8 +38,8 @@ func TestMinute(t *testing.T) {
 		t.Errorf("after 50 s: %d", d.Count())
 	}
 	pass(10)
-	expect("after a minute", 100, 15*time.Millisecond, 15*time.Millisecond, 19900*time.Microsecond)
+	expect("after a minute", 100, 15*time.Millisecond, 19900*time.Microsecond)
 	number += 100 // nobody has sampled for a while
 	m.Sample(number, &h)
-	expect("later", 0, 0, 0, 0)
+	expect("later", 0, 0, 0)
 }

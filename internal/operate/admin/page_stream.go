@@ -276,7 +276,7 @@ func (z *runningZone) history() *pageHistory {
 	}
 	h := &pageHistory{End: processStart.Add(time.Duration(newest) * stats.HistoryStep), Step: stats.HistoryStep.Seconds()}
 	for _, p := range parts {
-		h.Requests, h.Refused = append(h.Requests, p.Requests), append(h.Refused, p.Refused+p.DryRun)
+		h.Requests, h.Refused = append(h.Requests, p.Requests), append(h.Refused, p.Refused)
 	}
 	return h
 }

@@ -94,9 +94,7 @@ func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 	}
 	if shared.Remote {
 		took := shared.Lately.Read(&shared.Latency)
-		answer.Latency = &adminapi.Latency{
-			Count: took.Count(), Mean: took.Mean().Seconds(), P50: took.Quantile(0.5).Seconds(), P99: took.Quantile(0.99).Seconds(),
-		}
+		answer.Latency = &adminapi.Latency{Count: took.Count(), P50: took.Quantile(0.5).Seconds(), P99: took.Quantile(0.99).Seconds()}
 		answer.Errors = make(map[string]int64)
 		for kind := range shared.Health.Errors {
 			answer.Errors[kind] = shared.Health.ErrorCount(kind)

@@ -12,7 +12,7 @@ const troubled = s => s.failing || Boolean(s.breaker) && s.breaker !== 'closed'
 function answers(s) {
   if (troubled(s)) return s.breaker === 'open' ? 'does not answer' : 'failing'
   if (!s.latency) return 'in memory'
-  return s.latency.count ? 'answers in ' + duration(s.latency.mean) : 'answers'
+  return s.latency.count ? 'answers in ' + duration(s.latency.p50) : 'answers'
 }
 
 function line(s) {
