@@ -4,7 +4,6 @@ package advice
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -12,7 +11,7 @@ import (
 // Advice is a sentence that says what to do about something that is wrong.
 type Advice struct {
 	name, format string
-	pattern      *regexp.Regexp
+	begins       string // what is the same in all texts
 }
 
 // Text is advice with its values filled in. Only an [Advice] makes one, or JSON in which another program sends one.
@@ -33,13 +32,10 @@ func (t *Text) UnmarshalText(text []byte) error {
 // all is the advice that there is. Packages make theirs while the program starts.
 var all []*Advice
 
-// verb matches a verb of package fmt in a quoted pattern.
-var verb = regexp.MustCompile(`%[a-z]`)
-
-// New makes advice with a name that is unique, from a format of package fmt.
+// New makes advice with a name and a beginning that are unique, from a format of package fmt.
 func New(name, format string) *Advice {
-	a := &Advice{name: name, format: format}
-	a.pattern = regexp.MustCompile("^" + verb.ReplaceAllString(regexp.QuoteMeta(format), "(?s:.*)"))
+	begins, _, _ := strings.Cut(format, "%")
+	a := &Advice{name, format, begins}
 	all = append(all, a)
 	return a
 }
@@ -56,7 +52,7 @@ func All() []*Advice { return slices.Clone(all) }
 // Of returns the advice that a text was made from, or begins with; nil if there is none.
 func Of(text string) (best *Advice) {
 	for _, a := range all {
-		if a.pattern.MatchString(text) && (best == nil || len(a.format) > len(best.format)) {
+		if strings.HasPrefix(text, a.begins) && (best == nil || len(a.begins) > len(best.begins)) {
 			best = a
 		}
 	}
