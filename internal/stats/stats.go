@@ -34,22 +34,16 @@ func (t *Counters) Totals() (n [outcome.Count]uint64) {
 	return n
 }
 
-// Add counts a request, its plan, and how long its decision took, unless that is [Untimed].
-func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duration) {
+// Add counts a request, its plan, what it cost if that is to be known of a refused one, or 0, and how long its decision took,
+// unless that is [Untimed].
+func (t *Counters) Add(key, plan string, o outcome.Outcome, cost int64, latency time.Duration) {
 	t.outcomes[o].Add(1)
 	if t.Keys != nil {
-		t.Keys.Add(key, plan, kindOf(o))
+		t.Keys.Add(key, plan, kindOf(o), cost)
 	}
 	t.Networks.Add(key, kindOf(o))
 	if latency >= 0 {
 		t.Latency.Observe(latency)
-	}
-}
-
-// NoteRefusedCost notes what a request has cost that was added as a refused one.
-func (t *Counters) NoteRefusedCost(key string, cost int64) {
-	if t.Keys != nil {
-		t.Keys.NoteRefusedCost(key, cost)
 	}
 }
 

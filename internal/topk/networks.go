@@ -54,6 +54,6 @@ func (n *Networks) Add(key string, kind Kind) {
 		bits = bits6
 	}
 	if network, err := address.Addr().Prefix(min(bits, address.Bits())); err == nil && address.IsValid() {
-		of.Recent.Add(string(network.AppendTo(make([]byte, 0, 32))), "", kind)
+		of.Recent.Add(string(network.AppendTo(make([]byte, 0, 32))), "", kind, 0)
 	}
 }

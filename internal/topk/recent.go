@@ -39,7 +39,7 @@ type Entry struct {
 	// Plan is the plan of the key's last request that had one.
 	Plan string
 
-	// RefusedCost is what the last refused request cost of which that was noted; 0 if it is not known.
+	// RefusedCost is what the last refused request cost of which that is known; 0 without any.
 	RefusedCost int64
 
 	// Counts are by kind: the key has come at least so often.
@@ -68,7 +68,7 @@ type keyInfo struct {
 	key    []byte // its beginning; a new key reuses the memory of its place
 	length int
 	plan   string // the last one
-	cost   int64  // of the last request of which that was noted; 0: of none
+	cost   int64  // of the last request of which that is known; 0: of none
 }
 
 // New makes a Recent that counts in spans of this length.
@@ -77,32 +77,27 @@ func New(span time.Duration) *Recent {
 }
 
 // Add counts a request, and if the kind is another than Requests, as one of that kind, too. It
-// does not keep the key, but it keeps the plan of the request, unless that is empty.
-func (r *Recent) Add(key, plan string, kind Kind) {
+// does not keep the key, but it keeps the plan and the cost of the request, unless that is empty or 0.
+func (r *Recent) Add(key, plan string, kind Kind, cost int64) {
 	c, hash := r.now(), r.hash(key)
-	c.add(Requests, hash, key, plan)
+	c.add(Requests, hash, key, plan, 0)
 	if kind != Requests {
-		c.add(kind, hash, key, plan)
+		c.add(kind, hash, key, plan, cost)
 	}
 }
 
-func (c *spanCounts) add(kind Kind, hash uint64, key, plan string) {
+func (c *spanCounts) add(kind Kind, hash uint64, key, plan string, cost int64) {
 	b, of, isNew := c.sketches[kind].add(hash)
 	defer b.mu.Unlock()
 	if isNew {
 		*of = keyInfo{key: append(of.key[:0], key[:min(len(key), MaxKey)]...), length: len(key)}
 	}
-	if of != nil && plan != "" && of.plan != plan {
-		of.plan = plan
+	if of != nil && (plan != "" && of.plan != plan || cost > 0) {
+		of.plan, of.cost = cmp.Or(plan, of.plan), cmp.Or(cost, of.cost)
 	}
 }
 
 func (r *Recent) hash(key string) uint64 { return maphash.String(r.seed, key) }
-
-// NoteRefusedCost notes what a request cost that was refused, and that was added as such.
-func (r *Recent) NoteRefusedCost(key string, cost int64) {
-	r.now().sketches[Refused].count(r.hash(key), func(of *keyInfo) { of.cost = cost })
-}
 
 // now returns the counts of this span. A timer ends it, so that Add needs no clock.
 func (r *Recent) now() *spanCounts {
@@ -149,9 +144,9 @@ func (s spanList) entry(hash uint64) (e Entry) {
 	var plans [kinds]string
 	for kind := range kinds {
 		for _, in := range s.sketches(kind) {
-			e.Counts[kind] += in.count(hash, func(of *keyInfo) {
-				plans[kind], e.RefusedCost = cmp.Or(of.plan, plans[kind]), cmp.Or(of.cost, e.RefusedCost)
-			})
+			of, n := in.count(hash)
+			e.Counts[kind] += n
+			plans[kind], e.RefusedCost = cmp.Or(of.plan, plans[kind]), cmp.Or(of.cost, e.RefusedCost)
 		}
 	}
 	e.Plan = cmp.Or(plans[Requests], plans[Refused])

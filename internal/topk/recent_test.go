@@ -41,7 +41,7 @@ func TestHeavyKeysInAFlood(t *testing.T) {
 			key = fmt.Sprintf("heavy %d", random.IntN(5))
 		}
 		counts[key]++
-		r.Add(key, "", Requests)
+		r.Add(key, "", Requests, 0)
 	}
 	top, since := r.Top(1000, Requests)
 	counts.check(t, top)
@@ -68,9 +68,9 @@ func TestHeavyKeysInAFlood(t *testing.T) {
 func TestLongKeys(t *testing.T) {
 	r := New(span)
 	long := strings.Repeat("k", 100_000)
-	r.Add(long+"a", "", Requests)
-	r.Add(long+"b", "", Requests)
-	r.Add(long+"b", "", Requests)
+	r.Add(long+"a", "", Requests, 0)
+	r.Add(long+"b", "", Requests, 0)
+	r.Add(long+"b", "", Requests, 0)
 	top, _ := r.Top(10, Requests)
 	if len(top) != 2 || top[0].Counts[Requests] != 2 || top[1].Counts[Requests] != 1 || top[0].Length != len(long)+1 || top[0].Key != long[:MaxKey] {
 		t.Errorf("%+v", top)
@@ -83,10 +83,10 @@ func TestRefused(t *testing.T) {
 	for n := range 100_000 {
 		key := fmt.Sprint(n % 5000)
 		counts[key]++
-		r.Add(key, "", Requests)
+		r.Add(key, "", Requests, 0)
 		if n%10_000 == 0 {
 			counts["refused"]++
-			r.Add("refused", "", Refused)
+			r.Add("refused", "", Refused, 0)
 		}
 	}
 	top, _ := r.Top(5, Refused)
@@ -104,9 +104,9 @@ func TestRefused(t *testing.T) {
 func TestPlans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(span)
-		r.Add("a", "free", Requests)
-		r.Add("a", "pro", Refused)
-		r.Add("a", "", Refused) // such as a request that the zone blocks
+		r.Add("a", "free", Requests, 0)
+		r.Add("a", "pro", Refused, 0)
+		r.Add("a", "", Refused, 0) // such as a request that the zone blocks
 		for _, by := range []Kind{Requests, Refused} {
 			if top, _ := r.Top(1, by); top[0].Plan != "pro" {
 				t.Errorf("kind %d: %+v", by, top)
@@ -114,15 +114,15 @@ func TestPlans(t *testing.T) {
 		}
 		time.Sleep(span)
 		synctest.Wait()
-		if r.Add("b", "", Requests); planOf(r, "a") != "pro" || planOf(r, "b") != "" || planOf(r, "never") != "" {
+		if r.Add("b", "", Requests, 0); planOf(r, "a") != "pro" || planOf(r, "b") != "" || planOf(r, "never") != "" {
 			t.Errorf("plans %q, %q, %q", planOf(r, "a"), planOf(r, "b"), planOf(r, "never"))
 		}
-		r.Add("a", "free", Requests)
+		r.Add("a", "free", Requests, 0)
 		if top, _ := r.Top(1, Refused); top[0].Plan != "free" || planOf(r, "a") != "free" {
 			t.Errorf("%+v, plan %q", top, planOf(r, "a"))
 		}
 		for n := range 10_000 {
-			r.Add(fmt.Sprint(n), "", Requests)
+			r.Add(fmt.Sprint(n), "", Requests, 0)
 		}
 		top, _ := r.Top(10_000, Requests)
 		for _, e := range top {
@@ -148,7 +148,7 @@ func TestRotation(t *testing.T) {
 			for n := range 40 * keys {
 				key := fmt.Sprint(n % keys)
 				counts[key]++
-				r.Add(key, "", Requests)
+				r.Add(key, "", Requests, 0)
 			}
 		}
 		add(2000)
@@ -176,7 +176,7 @@ func TestRotation(t *testing.T) {
 		if top, since := r.Top(1, Requests); top != nil || !since.IsZero() || r.before.Load() != nil || r.armed.Load() {
 			t.Errorf("%+v since %v, although nothing came", top, since)
 		}
-		r.Add("again", "", Requests)
+		r.Add("again", "", Requests, 0)
 		time.Sleep(span / 2)
 		if top, _ := r.Top(9, Requests); len(top) != 1 || top[0].Counts[Requests] != 1 {
 			t.Errorf("%+v", top)
@@ -193,8 +193,8 @@ func TestConcurrentAdds(t *testing.T) {
 	for w := range workers {
 		group.Go(func() {
 			for n := range each {
-				r.Add("all", "", Requests)
-				r.Add(fmt.Sprint(w, n%1000), "", Requests)
+				r.Add("all", "", Requests, 0)
+				r.Add(fmt.Sprint(w, n%1000), "", Requests, 0)
 			}
 		})
 	}
@@ -215,13 +215,13 @@ func TestAddKeepsNoMemory(t *testing.T) {
 	keys := make([]string, 100_000)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("%040d", i)
-		r.Add(keys[i], "", Requests)
+		r.Add(keys[i], "", Requests, 0)
 	}
-	if n := testing.AllocsPerRun(1000, func() { r.Add(keys[0], "", Requests) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { r.Add(keys[0], "", Requests, 0) }); n != 0 {
 		t.Errorf("%v allocations for a known key", n)
 	}
 	i := 0
-	if n := testing.AllocsPerRun(10_000, func() { r.Add(keys[i], "", Requests); i++ }); n != 0 {
+	if n := testing.AllocsPerRun(10_000, func() { r.Add(keys[i], "", Requests, 0); i++ }); n != 0 {
 		t.Errorf("%v allocations for a new key", n)
 	}
 }

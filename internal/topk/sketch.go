@@ -95,17 +95,17 @@ func (b *bucket) place(hash uint64) (i int) {
 	return i
 }
 
-// count returns how often a key has come at least. If the key has a place, look gets what is known of the key.
-func (s *sketch) count(hash uint64, look func(of *keyInfo)) (atLeast uint64) {
+// count returns how often a key has come at least, and what is known of it, without its text, if it has a place.
+func (s *sketch) count(hash uint64) (of keyInfo, atLeast uint64) {
 	if b := s.buckets[hash%buckets].Load(); b != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
-			look(&b.of[i])
-			return uint64(b.counts[i] - b.errors[i])
+			of, atLeast = b.of[i], uint64(b.counts[i]-b.errors[i])
 		}
 	}
-	return 0
+	of.key = nil // which the next key of its place overwrites
+	return of, atLeast
 }
 
 // each tells visit each key with a place. It returns how many requests were counted.

@@ -26,7 +26,7 @@ func TestSpread(t *testing.T) {
 				if i == 5000 {
 					time.Sleep(time.Minute + 1)
 				}
-				r.Add(c.key(i), "", Requests)
+				r.Add(c.key(i), "", Requests, 0)
 			}
 			s := r.Spread()
 			if s.Requests != 10_000 || s.Keys < c.keys[0] || s.Keys > c.keys[1] || s.Repeated < c.repeated[0] || s.Repeated > c.repeated[1] {

@@ -252,16 +252,16 @@ func (v *Verdict) countAll(o outcome.Outcome, took time.Duration) {
 // count counts the outcome of the request in a zone, and publishes it.
 func (v *Verdict) count(e *Entry, o outcome.Outcome, took time.Duration) {
 	e.Outcome = o
-	e.Zone.Stats.Add(e.Key, e.Plan, o, took)
-	cost := e.Cost
-	switch {
-	case !e.Asked():
+	cost, unusual := e.Cost, int64(0)
+	if !e.Asked() {
 		cost = 0
-	case v.witness != nil:
+	} else if v.witness != nil {
 		v.witness.Decided(e)
-	case o == outcome.Limited && cost > e.Zone.Cost.Number:
-		e.Zone.Stats.NoteRefusedCost(e.Key, cost)
 	}
+	if o == outcome.Limited && cost > e.Zone.Cost.Number {
+		unusual = cost
+	}
+	e.Zone.Stats.Add(e.Key, e.Plan, o, unusual, took)
 	if v.witness == nil {
 		feed.Publish(v.Request.Request, e.Zone.Name, e.Plan, e.Key, cost, o, &e.Decision, e.Rejection)
 	}
