@@ -95,8 +95,10 @@ var layers = []struct {
 		"internal/hangup internal/outcome internal/placeholder internal/pool internal/request/late internal/request/zone internal/stats internal/throttle " +
 		"internal/turns store"}},
 	{"internal/lab/walk", layer{lines: 415, kB: 15, caddy: true, own: "internal/adminapi"}},
+	{"internal/request/respond", layer{lines: 779, kB: 26, caddy: true, own: "config internal/outcome internal/placeholder internal/request/late " +
+		"internal/request/limiter internal/request/routes internal/request/zone internal/writers"}},
 	{"internal/lab/trial", layer{lines: 368, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
-		"internal/lab/walk internal/outcome internal/placeholder internal/pool internal/request/late internal/request/limiter internal/request/zone " +
+		"internal/lab/walk internal/outcome internal/placeholder internal/pool internal/request/limiter internal/request/respond internal/request/zone " +
 		"memorystore store"}},
 	{"internal/lab/offline", layer{lines: 169, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
 	{"internal/lab/replay/engine", layer{lines: 1595, kB: 52, caddy: true, own: "config internal/adminapi internal/advice internal/clientip " +
@@ -118,8 +120,6 @@ var layers = []struct {
 		"internal/outcome internal/say"}},
 	{"internal/request/report", layer{lines: 195, kB: 6, own: "internal/clientip internal/events internal/logging internal/outcome " +
 		"internal/request/limiter internal/request/zone"}},
-	{"internal/request/respond", layer{lines: 779, kB: 26, caddy: true, own: "config internal/outcome internal/placeholder internal/request/late " +
-		"internal/request/limiter internal/request/routes internal/request/zone internal/writers"}},
 	{".", layer{lines: 773, kB: 30, caddy: true, own: "adaptive algorithms backend config internal/advice internal/clientip internal/events " +
 		"internal/hangup internal/lab/trial internal/logging internal/operate/admin internal/operate/cli internal/option internal/placeholder internal/pool " +
 		"internal/request/key internal/request/limiter internal/request/report internal/request/respond internal/request/routes internal/request/zone " +

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
@@ -28,22 +28,11 @@ type Handler struct {
 	Store     *pool.Ref
 	Local     *pool.Ref // decides while the store does not; nil if no zone may need it
 	Status    int
-	Instances int // by which limits are divided while the store is down; 0 for as many as there are
-	Respond   Responder
+	Instances int                // by which limits are divided while the store is down; 0 for as many as there are
+	Respond   *respond.Responder // as in production, but without anything random
 
 	// Warnings are those while it was loaded, by zone; those of the whole handler have the name "".
 	Warnings map[string][]string
-}
-
-// Responder answers what is decided, as in production, but without anything random.
-type Responder interface {
-	Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error)
-	Note(v *limiter.Verdict)
-	GRPCStatus(r *http.Request, a *limiter.Answer) uint8
-	Serve(c *late.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
-
-	// Final reports whether the refusal of a request never reaches error routes.
-	Final(r *http.Request) bool
 }
 
 // Find returns the handler of a module in the routes; nil if there is none.
