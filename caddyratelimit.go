@@ -192,7 +192,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	})
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
-		Around: app.server(ctx).routes,
+		Around: app.routesIn(ctx),
 	})
 	h.join(ctx, app)
 	return nil
@@ -210,8 +210,7 @@ func (h *Handler) join(ctx caddy.Context, app *App) {
 			Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
 			Respond: respond.New(ctx, explained), Warnings: h.warnings,
 		},
-		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Requests: app.server(ctx).requests, StoreByDefault: h.storeByDefault,
-		DisableMetrics: value(h.DisableMetrics),
+		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), StoreByDefault: h.storeByDefault, DisableMetrics: value(h.DisableMetrics),
 	})
 }
 

@@ -2,9 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"net"
-	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/doctor"
@@ -18,20 +15,14 @@ const recent = 10 * time.Minute
 func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 	facts := doctor.Zone{Zone: z.describe(nil), SinceLoaded: z.sinceLoaded()}
 	for _, use := range z.uses {
-		facts.Matches = facts.Matches || len(use.Matchers) > 0
+		facts.Matches, facts.Missed = facts.Matches || len(use.Matchers) > 0, facts.Missed+use.Missed()
 		judged, charged, last := use.Judged.Read()
 		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
 	}
 	for _, other := range all {
 		facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
-		if other.store.Store.Remote && z.handlers[0].StoreByDefault {
+		if other.store.Store.Remote && z.byDefault {
 			facts.Shared = storeName(other.store)
-		}
-	}
-	for i, h := range z.handlers { // why it has met no request
-		facts.Missed += z.uses[i].Missed()
-		if h.Requests != nil {
-			facts.Served = max(facts.Served, h.Requests.n.Load())
 		}
 	}
 	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
@@ -56,19 +47,6 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Keyless = keyless.Counts[topk.Requests]
 	}
 	return facts
-}
-
-// Requests counts the requests of a server, up to a bound. Of HTTP/2 it counts a few of them, and none of
-// HTTP/3.
-type Requests struct{ n atomic.Uint64 }
-
-const maxRequests = 1000
-
-// Note is called when a connection changes its state.
-func (r *Requests) Note(_ net.Conn, state http.ConnState) {
-	if state == http.StateActive && r.n.Load() < maxRequests {
-		r.n.Add(1)
-	}
 }
 
 // sinceLoaded returns how many requests the zone has met since the config was loaded.

@@ -25,9 +25,6 @@ type Handler struct {
 	// known.
 	Clients *clientip.Source
 
-	// Requests counts those of the server; nil if that is not known.
-	Requests *Requests
-
 	// StoreByDefault says that the config names no store.
 	StoreByDefault bool
 
@@ -168,8 +165,8 @@ type runningZone struct {
 	store      *pool.Ref
 	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
 	uses       []*zone.Zone // by handler
-	handlers   []Handler    // of the uses
 	logKey     bool         // of some handler
+	byDefault  bool         // no store is given for it
 	before     counted
 	warnings   []string // while it was loaded
 }
@@ -184,11 +181,11 @@ func (c *Config) zones() (zones []*runningZone) {
 		for _, z := range h.Zones {
 			known := byName[z.Name]
 			if known == nil {
-				known = &runningZone{Zone: z, store: h.Store, before: c.before[z.Name]}
+				known = &runningZone{Zone: z, store: h.Store, before: c.before[z.Name], byDefault: h.StoreByDefault}
 				byName[z.Name] = known
 				zones = append(zones, known)
 			}
-			known.uses, known.handlers = append(known.uses, z), append(known.handlers, h)
+			known.uses = append(known.uses, z)
 			for _, text := range h.Warnings[z.Name] {
 				if !slices.Contains(known.warnings, text) {
 					known.warnings = append(known.warnings, text)
