@@ -35,7 +35,7 @@ func inXML(text string) string {
 
 func inWords(r Result) string {
 	var b strings.Builder
-	r.write(&b, Colors{}, 0)
+	r.write(&b, 0)
 	return b.String()
 }
 

@@ -61,7 +61,7 @@ func TestReports(t *testing.T) {
 					r.Failed++
 				}
 			}
-			if err := r.WriteText(&b, cases.Colors{}, cases.Width); err != nil {
+			if err := r.WriteText(&b, cases.Width); err != nil {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(c.Name, "junit") {

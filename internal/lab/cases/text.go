@@ -13,14 +13,11 @@ import (
 // Width is the widest line of the report, where texts can be broken.
 const Width = 80
 
-// Colors are the escape sequences of a terminal; empty without colors.
-type Colors struct{ Good, Bad, Plain string }
-
 // WriteText writes a line for each case, with what does not hold of it, and one for each change that no case notices.
-func (r *Report) WriteText(w io.Writer, c Colors, width int) error {
+func (r *Report) WriteText(w io.Writer, width int) error {
 	var b strings.Builder
 	for i := range r.Cases {
-		r.Cases[i].write(&b, c, width)
+		r.Cases[i].write(&b, width)
 	}
 	for _, change := range r.Changes {
 		switch {
@@ -28,7 +25,7 @@ func (r *Report) WriteText(w io.Writer, c Colors, width int) error {
 		case change.Accepted != "":
 			wrap(&b, "      ", change.Change+": accepted: "+change.Accepted, width)
 		default:
-			wrap(&b, c.Bad+"MISS"+c.Plain+"  ", change.Change+": no case fails", width)
+			wrap(&b, "MISS  ", change.Change+": no case fails", width)
 		}
 	}
 	fmt.Fprintf(&b, "%s, %d failed, in %s\n", say.Plural(len(r.Cases), "case"), r.Failed, r.Took.Round(time.Millisecond))
@@ -42,11 +39,11 @@ func (r *Report) WriteText(w io.Writer, c Colors, width int) error {
 }
 
 // write writes a line for a case, and what does not hold of it.
-func (r *Result) write(b *strings.Builder, c Colors, width int) {
+func (r *Result) write(b *strings.Builder, width int) {
 	if len(r.Failures) == 0 {
-		fmt.Fprintf(b, "%sok%s    %s\n", c.Good, c.Plain, r.Name)
+		fmt.Fprintf(b, "ok    %s\n", r.Name)
 	} else {
-		fmt.Fprintf(b, "%sFAIL%s  %s\n", c.Bad, c.Plain, r.Name)
+		fmt.Fprintf(b, "FAIL  %s\n", r.Name)
 	}
 	for i := range r.Failures {
 		r.Failures[i].write(b, r.File, width)

@@ -100,7 +100,6 @@ func (c *instance) lines(f *adminapi.Finding) (lines []string) {
 	for i, text := range texts {
 		lines = append(lines, say.Wrap(indent[:min(i, 1)*len(indent)], indent, text, cmp.Or(c.width, textWidth))...)
 	}
-	lines[0] = strings.Replace(lines[0], f.Level, c.colored(f.Level), 1)
 	return lines
 }
 

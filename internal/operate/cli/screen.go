@@ -15,9 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
@@ -28,22 +26,20 @@ const textWidth = 80
 type screen struct {
 	out, err io.Writer
 	json     bool
-	width    int // of a terminal; 0 without one
-	color    bool
+	width    int       // of a terminal; 0 without one
 	terminal bool      // a person sees what is printed
 	waits    io.Writer // where a person sees what a command waits for; nil: nowhere
 	flags    string    // the flags that named the instances, for a shell
 }
 
-// newScreen returns the screen of a command. Without a terminal nothing is cut and there is no color,
-// because a program reads the output or a person keeps it.
+// newScreen returns the screen of a command. Without a terminal nothing is cut, because a program reads
+// the output or a person keeps it.
 func newScreen(cmd *cobra.Command) *screen {
 	s := &screen{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 	s.json, _ = cmd.Flags().GetBool("json")
 	if s.terminal = isTerminal(s.out); isTerminal(s.err) {
 		s.waits = s.err
 	}
-	s.color = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		s.width = n
 	} else if s.terminal {
@@ -147,7 +143,7 @@ func (s *screen) line(cells []string, width []int) string {
 			cell = say.Cut(cell, s.width-at)
 		}
 		at += utf8.RuneCountInString(cell)
-		b.WriteString(s.colored(cell))
+		b.WriteString(cell)
 		if i == len(cells)-1 {
 			break
 		}
@@ -157,28 +153,6 @@ func (s *screen) line(cells []string, width []int) string {
 		at, end = at+gap, end+len(columnGap)
 	}
 	return strings.TrimRight(b.String(), " ")
-}
-
-// The escape sequences of terminals.
-const (
-	red     = "\x1b[31m"
-	green   = "\x1b[32m"
-	yellow  = "\x1b[33m"
-	noColor = "\x1b[0m"
-)
-
-// colors are the colors of cells that are a state.
-var colors = map[string]string{
-	outcome.Names[outcome.Limited]: red, outcome.Names[outcome.Banned]: red, outcome.Names[outcome.Rejected]: red, "no": red, "open": red,
-	outcome.Names[outcome.Allowed]: green, "yes": green, "dry run": yellow, outcome.Names[outcome.DryRun]: yellow, "half-open": yellow,
-	adminapi.LevelOK: green, adminapi.LevelWarn: yellow, adminapi.LevelFail: red,
-}
-
-func (s *screen) colored(cell string) string {
-	if color := colors[cell]; s.color && color != "" {
-		return color + cell + noColor
-	}
-	return cell
 }
 
 // details prints rows of a name and a text, which is wrapped at the width of the terminal.

@@ -141,11 +141,7 @@ func (t *tester) report(r *cases.Report) error {
 	if t.json {
 		return t.printJSON(r)
 	}
-	var colors cases.Colors
-	if t.color {
-		colors = cases.Colors{Good: green, Bad: red, Plain: noColor}
-	}
-	return r.WriteText(t.out, colors, cmp.Or(t.width, cases.Width))
+	return r.WriteText(t.out, cmp.Or(t.width, cases.Width))
 }
 
 // findCases returns the names of the files of cases that some arguments name.
