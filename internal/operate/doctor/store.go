@@ -205,9 +205,6 @@ var sharingProblems = []problem[*Store]{
 		return when(configured > 0 && n > configured,
 			"instances is %d, but %d instances share the store: while it does not answer, they admit %d/%d of each limit", configured, n, n, configured)
 	}, countInstances},
-	{"fleet", unknown, func(s *Store) string {
-		return when(s.Instances == 0, "cannot say how many instances share it: this store does not count them")
-	}, nil},
 }
 
 // ahead says how far a clock is ahead of another one.
