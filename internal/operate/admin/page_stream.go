@@ -6,11 +6,8 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -53,7 +50,7 @@ var processStart = time.Now()
 // pageStart is the first event of the stream.
 type pageStart struct {
 	// Caddy names the process for people, and Process is another after each start. Address is what
-	// --address of the command line takes; empty for the default.
+	// --address of the command line takes; empty if that is not known.
 	Caddy   string    `json:"caddy"`
 	Process string    `json:"process"`
 	Address string    `json:"address,omitempty"`
@@ -217,7 +214,7 @@ func (z *runningZone) split(k adminapi.KeyText) adminapi.KeyText {
 }
 
 // endpointOf returns the address of the admin endpoint that a request has come to, as the command line
-// takes it: empty for the one that it takes by itself.
+// takes it.
 func endpointOf(r *http.Request) string {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -225,10 +222,6 @@ func endpointOf(r *http.Request) string {
 	}
 	if local.Network() == "unix" {
 		return "unix/" + local.String()
-	}
-	_, port, err := net.SplitHostPort(caddy.DefaultAdminListen)
-	if at, ok := local.(*net.TCPAddr); ok && err == nil && at.IP.IsLoopback() && strconv.Itoa(at.Port) == port {
-		return ""
 	}
 	return local.String()
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -45,13 +46,11 @@ func newInstances(cmd *cobra.Command) (all []*instance, err error) {
 			return nil, err
 		}
 		s := newScreen(cmd)
+		if config != "" { // its address holds in other directories, too
+			given = cmp.Or(given, address)
+		}
 		if given != "" {
 			s.flags = " --address " + shell.Word(given)
-		}
-		for _, name := range []string{"config", "adapter"} {
-			if flag := flags.Lookup(name); flag != nil && flag.Changed {
-				s.flags += " --" + name + " " + shell.Word(flag.Value.String())
-			}
 		}
 		// A program has to say that it asks about the fleet, because that answer has another form.
 		fleet := flags.Lookup(fleetFlag)

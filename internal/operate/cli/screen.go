@@ -29,7 +29,7 @@ type screen struct {
 	width    int       // of a terminal; 0 without one
 	terminal bool      // a person sees what is printed
 	waits    io.Writer // where a person sees what a command waits for; nil: nowhere
-	flags    string    // the flags that named the instances, for a shell
+	flags    string    // the flag that names the instance, for a shell; empty for the usual one
 }
 
 // newScreen returns the screen of a command. Without a terminal nothing is cut, because a program reads
