@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,10 +23,7 @@ const (
 	exitChangeMissed = 3
 )
 
-const (
-	defaultCases      = adjacentFile + cases.Extension
-	casesFileExpected = "name a file of cases, such as " + defaultCases
-)
+const defaultCases = adjacentFile + cases.Extension
 
 func testCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -144,43 +139,16 @@ func (t *tester) report(r *cases.Report) error {
 	return r.WriteText(t.out, cmp.Or(t.width, cases.Width))
 }
 
-// findCases returns the names of the files of cases that some arguments name.
-func findCases(args []string) (names []string, err error) {
-	if len(args) == 0 {
-		args = []string{defaultCases}
-		if _, err := os.Stat(defaultCases); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no %s here: %s", defaultCases, casesFileExpected)
-		}
-	}
-	for _, arg := range args {
-		before := len(names)
-		err := filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && (path == arg || strings.HasSuffix(path, cases.Extension)) {
-				names = append(names, path)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		if len(names) == before {
-			return nil, fmt.Errorf("%s has no file whose name ends in %s: %s", arg, cases.Extension, casesFileExpected)
-		}
-	}
-	return names, nil
-}
-
 // parse parses the files of cases that the arguments name, and returns them by their config.
-func (t *tester) parse(args []string) (map[string][]*cases.File, error) {
-	names, err := findCases(args)
-	if err != nil {
-		return nil, err
+func (t *tester) parse(names []string) (map[string][]*cases.File, error) {
+	if len(names) == 0 {
+		names = []string{defaultCases}
 	}
 	files := make(map[string][]*cases.File)
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: name a file of cases, such as %s", err, defaultCases)
 		}
 		f, err := cases.Parse(name, text)
 		if err != nil {

@@ -111,7 +111,7 @@ func TestExitCodesOfTest(t *testing.T) {
 		{"gone.test", 1, "reading the config: open gone: no such file"},
 		{"gone.test --config Caddyfile", 0, "ok    x"},
 		{"nothing.test", 1, "nothing.test: no such file"},
-		{".", 1, "broken.test:2"},
+		{".", 1, "is a directory: name a file of cases, such as Caddyfile.test"},
 	} {
 		output, code := offline(t, "", append([]string{"test"}, strings.Fields(c.args)...)...)
 		if code != c.code || !strings.Contains(output, c.want) {
