@@ -103,11 +103,9 @@ type Key struct {
 	Unlimited bool   `json:"unlimited,omitempty"`
 
 	// Plans has the state under each plan of the zone. Then the other numbers are those of the default plan, or else of a plan
-	// that refuses the key, or of any. PlanFrom is the text with placeholders that names the plan of a request, and NoPlan the
-	// status of requests without one.
+	// that refuses the key, or of any. PlanFrom is the text with placeholders that names the plan of a request.
 	Plans    []Key  `json:"plans,omitempty"`
 	PlanFrom string `json:"plan_from,omitempty"`
-	NoPlan   int    `json:"no_plan_status,omitempty"`
 
 	// Cost is the cost that the numbers are for: that of the last request of the key that the limit has refused on this
 	// instance, if it cost more than usual (CostLast), or else the zone's. CostFrom is the placeholder that a request's cost

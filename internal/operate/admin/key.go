@@ -52,9 +52,7 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 	if shown.Unlimited {
 		return nil, adminError(badRequest, "zone %q limits no requests, because all of its plans are unlimited", z.Name)
 	}
-	if shown.Plans = all; z.DefaultPlan == nil {
-		shown.NoPlan = z.PlanlessStatus()
-	}
+	shown.Plans = all
 	return &shown, nil
 }
 

@@ -75,13 +75,8 @@ func about(k *adminapi.Key) (rows [][]string) {
 		}
 	}
 	add("limit", k.Limit+inParentheses(k.Rollout))
-	if len(k.Plans) == 0 {
-		add("assumed", k.Assumed)
-	} else if k.NoPlan != 0 {
-		add("plan", fmt.Sprintf("%s, else status %d", k.PlanFrom, k.NoPlan))
-	} else {
-		add("plan", k.PlanFrom+", else the default")
-	}
+	add("assumed", k.Assumed)
+	add("plan", k.PlanFrom)
 	if r := k.Refusals; r != nil {
 		add("refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, duration.Seconds(r.Within)))
 	}
