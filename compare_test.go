@@ -71,11 +71,7 @@ func TestCompare(t *testing.T) {
 		got := ""
 		if d := compared(t, oneZone(c.before), oneZone(c.after), nil); len(d.Zones) > 0 {
 			z := d.Zones[0]
-			var texts []string
-			for _, change := range z.Changes {
-				texts = append(texts, change.Text)
-			}
-			got = z.Kind + ": " + strings.Join(texts, "; ")
+			got = z.Kind + ": " + strings.Join(z.Changes, "; ")
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -212,7 +208,7 @@ func TestCompareUses(t *testing.T) {
 			t.Fatalf("the same config: got %+v", d)
 		}
 		d := compared(t, before, use(8001, 1)+use(8002, 3), nil)
-		if len(d.Zones) != 1 || len(d.Zones[0].Changes) != 1 || d.Zones[0].Changes[0].Text != "cost now 3, was 2" {
+		if len(d.Zones) != 1 || len(d.Zones[0].Changes) != 1 || d.Zones[0].Changes[0] != "cost now 3, was 2" {
 			t.Fatalf("another cost: got %+v", d.Zones)
 		}
 	}
@@ -230,7 +226,7 @@ func TestCompareSecrets(t *testing.T) {
 		d := compared(t, oneZone(c.before), oneZone(c.after), nil)
 		text := ""
 		if len(d.Zones) == 1 && len(d.Zones[0].Changes) == 1 {
-			text = d.Zones[0].Changes[0].Text
+			text = d.Zones[0].Changes[0]
 		}
 		if all, err := json.Marshal(d); err != nil || strings.Contains(string(all), "SECRET") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: got %+v, want %s", name, d, c.want)
@@ -242,9 +238,7 @@ func TestCompareSecrets(t *testing.T) {
 	d := compared(t, store("1", ""), store("2", "on_store_error deny\n"), nil)
 	var texts []string
 	for _, z := range d.Zones {
-		for _, change := range z.Changes {
-			texts = append(texts, change.Text)
-		}
+		texts = append(texts, z.Changes...)
 	}
 	const want = "on_store_error now deny, was allow"
 	if all, err := json.Marshal(d); err != nil || strings.Contains(string(all), "SECRET") || strings.Join(texts, "; ") != want || len(d.Unjudged) != 2 {

@@ -51,16 +51,9 @@ type ZoneDiff struct {
 	Was string `json:"was,omitempty"`
 	Is  string `json:"is,omitempty"`
 
-	Changes []OptionDiff `json:"changes,omitempty"`
+	// Changes says which options differ, and how. Each begins with the path to an option, such as plan plans pro max_events.
+	Changes []string `json:"changes,omitempty"`
 
 	// Warnings are those that the new config gives, and the old one did not.
 	Warnings []string `json:"warnings,omitempty"`
-}
-
-// OptionDiff is an option that differs. It is the path to it, such as plan plans pro max_events.
-type OptionDiff struct {
-	Option string `json:"option"`
-	Was    string `json:"was,omitempty"`
-	Is     string `json:"is,omitempty"`
-	Text   string `json:"text"`
 }

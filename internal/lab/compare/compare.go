@@ -84,20 +84,20 @@ func describe(z *zone.Zone) string {
 }
 
 // changes returns the options of a zone that differ.
-func changes(was, is []*zone.Zone) (all []adminapi.OptionDiff) {
-	add := func(d adminapi.OptionDiff) {
-		if !slices.Contains(all, d) {
-			all = append(all, d)
+func changes(was, is []*zone.Zone) (all []string) {
+	add := func(text string) {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
 	for i := range min(len(was), len(is)) {
 		parts("", options(was[i]), options(is[i]), func(name string, was, is any) { add(option(name, was, is)) })
 	}
 	if a, b := len(was), len(is); a != b {
-		add(adminapi.OptionDiff{Option: "uses", Was: fmt.Sprint(a), Is: fmt.Sprint(b), Text: fmt.Sprintf("is in %d handlers, was in %d", b, a)})
+		add(fmt.Sprintf("is in %d handlers, was in %d", b, a))
 	}
 	if was[0].StoreID != is[0].StoreID { // an ID may have secrets
-		add(adminapi.OptionDiff{Option: "store", Text: "another store, or other options of it, so counts may begin again from zero"})
+		add("another store, or other options of it, so counts may begin again from zero")
 	}
 	return all
 }

@@ -10,24 +10,21 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // option describes an option that has changed. Its name is the path to it.
-func option(name string, was, is any) adminapi.OptionDiff {
-	d := adminapi.OptionDiff{Option: name, Was: text(name, was), Is: text(name, is)}
+func option(name string, was, is any) string {
+	before, now := text(name, was), text(name, is)
 	switch {
 	case was == nil:
-		d.Text = fmt.Sprintf("%s now %s", name, d.Is)
+		return fmt.Sprintf("%s now %s", name, now)
 	case is == nil:
-		d.Text = fmt.Sprintf("no %s any longer, was %s", name, d.Was)
-	case d.Was == d.Is:
-		d.Text = fmt.Sprintf("%s now has other values, which are hidden or too long: %s", name, d.Is)
-	default:
-		d.Text = fmt.Sprintf("%s now %s, was %s", name, d.Is, d.Was)
+		return fmt.Sprintf("no %s any longer, was %s", name, before)
+	case before == now:
+		return fmt.Sprintf("%s now has other values, which are hidden or too long: %s", name, now)
 	}
-	return d
+	return fmt.Sprintf("%s now %s, was %s", name, now, before)
 }
 
 // secretive finds matchers whose values may be secret, such as a header with a token that exempts. Operators take secrets

@@ -73,8 +73,8 @@ func summary(zones []adminapi.ZoneDiff) string {
 		case adminapi.ZoneGone:
 			parts = append(parts, "zone "+z.Zone+" is gone")
 		default:
-			for _, change := range z.Changes {
-				parts = append(parts, "zone "+z.Zone+": "+change.Text)
+			for _, text := range z.Changes {
+				parts = append(parts, "zone "+z.Zone+": "+text)
 			}
 		}
 	}

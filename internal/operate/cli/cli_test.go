@@ -118,9 +118,8 @@ func TestVerdict(t *testing.T) {
 func TestComparison(t *testing.T) {
 	c := &adminapi.Comparison{
 		Zones: []adminapi.ZoneDiff{
-			{Zone: "api", Kind: adminapi.ZoneChanged, Changes: []adminapi.OptionDiff{
-				{Text: "key now {header.X-User}, was {client_ip}"},
-				{Text: `exempt now [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]`},
+			{Zone: "api", Kind: adminapi.ZoneChanged, Changes: []string{
+				"key now {header.X-User}, was {client_ip}", `exempt now [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]`,
 			}, Warnings: []string{"key: any client can choose header X-User"}},
 			{Zone: "old", Kind: adminapi.ZoneGone, Was: "fixed_window 5/1h"},
 			{Zone: "x`y", Kind: adminapi.ZoneNew, Is: "fixed_window 5/1h by {client_ip}"},

@@ -61,8 +61,8 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 	}
 	add(z.Kind == adminapi.ZoneNew, "new", z.Is)
 	add(z.Kind == adminapi.ZoneGone, "gone", "was "+z.Was)
-	for _, c := range z.Changes {
-		add(true, "changed", c.Text)
+	for _, text := range z.Changes {
+		add(true, "changed", text)
 	}
 	for _, text := range z.Warnings {
 		add(true, "warning", text)
