@@ -47,11 +47,7 @@ type ZoneDiff struct {
 	Zone string `json:"zone"`
 	Kind string `json:"kind"` // new, gone or changed
 
-	// Was and Is are the limit and the key in words, before and after.
-	Was string `json:"was,omitempty"`
-	Is  string `json:"is,omitempty"`
-
-	// Changes says which options differ, and how. Each begins with the path to an option, such as plan plans pro max_events.
+	// Changes says which options differ, and how, or what the limit and the key of a zone are that is new or gone.
 	Changes []string `json:"changes,omitempty"`
 
 	// Warnings are those that the new config gives, and the old one did not.

@@ -56,11 +56,11 @@ func Zones(before, after []*trial.Handler) (all []adminapi.ZoneDiff) {
 		d := adminapi.ZoneDiff{Zone: name}
 		switch {
 		case is == nil:
-			d.Kind, d.Was = adminapi.ZoneGone, describe(was.uses[0])
+			d.Kind, d.Changes = adminapi.ZoneGone, []string{"was " + describe(was.uses[0])}
 		case was == nil:
-			d.Kind, d.Is, d.Warnings = adminapi.ZoneNew, describe(is.uses[0]), is.warnings
+			d.Kind, d.Changes, d.Warnings = adminapi.ZoneNew, []string{describe(is.uses[0])}, is.warnings
 		default:
-			d.Kind, d.Was, d.Is, d.Changes = adminapi.ZoneChanged, describe(was.uses[0]), describe(is.uses[0]), changes(was.uses, is.uses)
+			d.Kind, d.Changes = adminapi.ZoneChanged, changes(was.uses, is.uses)
 			d.Warnings = slices.DeleteFunc(is.warnings, func(text string) bool { return slices.Contains(was.warnings, text) })
 			if len(d.Changes)+len(d.Warnings) == 0 {
 				continue

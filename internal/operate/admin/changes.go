@@ -67,15 +67,12 @@ func (c *Config) logReload(before *Config) {
 func summary(zones []adminapi.ZoneDiff) string {
 	var parts []string
 	for _, z := range zones {
-		switch z.Kind {
-		case adminapi.ZoneNew:
-			parts = append(parts, "zone "+z.Zone+" is new: "+z.Is)
-		case adminapi.ZoneGone:
-			parts = append(parts, "zone "+z.Zone+" is gone")
-		default:
-			for _, text := range z.Changes {
-				parts = append(parts, "zone "+z.Zone+": "+text)
-			}
+		name := "zone " + z.Zone
+		if z.Kind != adminapi.ZoneChanged {
+			name += " is " + z.Kind
+		}
+		for _, text := range z.Changes {
+			parts = append(parts, name+": "+text)
 		}
 	}
 	const most = 10

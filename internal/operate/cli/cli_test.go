@@ -121,8 +121,8 @@ func TestComparison(t *testing.T) {
 			{Zone: "api", Kind: adminapi.ZoneChanged, Changes: []string{
 				"key now {header.X-User}, was {client_ip}", `exempt now [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]`,
 			}, Warnings: []string{"key: any client can choose header X-User"}},
-			{Zone: "old", Kind: adminapi.ZoneGone, Was: "fixed_window 5/1h"},
-			{Zone: "x`y", Kind: adminapi.ZoneNew, Is: "fixed_window 5/1h by {client_ip}"},
+			{Zone: "old", Kind: adminapi.ZoneGone, Changes: []string{"was fixed_window 5/1h"}},
+			{Zone: "x`y", Kind: adminapi.ZoneNew, Changes: []string{"fixed_window 5/1h by {client_ip}"}},
 		},
 		Unjudged: []string{"server srv0 routes 1 handle 1 (map) mappings 2"},
 		Log: &adminapi.LogDiff{

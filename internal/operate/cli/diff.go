@@ -52,24 +52,6 @@ func diffCommand(cmd *cobra.Command) {
 // exitDiffers is the exit code of diff --exit-code.
 const exitDiffers = 2
 
-// differences says what has changed in a zone, each with a word in front.
-func differences(z *adminapi.ZoneDiff) (rows [][]string) {
-	add := func(is bool, name, text string) {
-		if is {
-			rows = append(rows, []string{name, text})
-		}
-	}
-	add(z.Kind == adminapi.ZoneNew, "new", z.Is)
-	add(z.Kind == adminapi.ZoneGone, "gone", "was "+z.Was)
-	for _, text := range z.Changes {
-		add(true, "changed", text)
-	}
-	for _, text := range z.Warnings {
-		add(true, "warning", text)
-	}
-	return rows
-}
-
 // printComparison prints what differs between two configs.
 func (s *screen) printComparison(c *adminapi.Comparison) {
 	if len(c.Zones)+len(c.Unjudged) == 0 {
@@ -80,7 +62,14 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 			fmt.Fprintln(s.out)
 		}
 		z := &c.Zones[i]
-		s.details(append([][]string{{"zone", shell.Word(z.Zone)}}, differences(z)...))
+		rows := [][]string{{"zone", shell.Word(z.Zone)}}
+		for _, text := range z.Changes {
+			rows = append(rows, []string{z.Kind, text})
+		}
+		for _, text := range z.Warnings {
+			rows = append(rows, []string{"warning", text})
+		}
+		s.details(rows)
 	}
 	if len(c.Unjudged) > 0 {
 		fmt.Fprintln(s.out)
