@@ -63,7 +63,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 }
 
 // Handlers returns the handlers of the config, also if it does not run.
-func (a *App) Handlers() []*trial.Handler { return a.running.Trials() }
+func (a *App) Handlers() []*trial.Handler { return a.running.All() }
 
 // define notes the definition of a zone. It returns an error if the name has another one.
 func (a *App) define(z *zone.Zone, ref *pool.Ref) error {

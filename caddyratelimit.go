@@ -25,7 +25,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/operate/cli" // registers "caddy rate-limit"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -205,12 +204,11 @@ func (h *Handler) join(ctx caddy.Context, app *App) {
 	}
 	explained := h.respond.Config
 	explained.Jitter = 0 // so that the same question has the same answer
-	app.running.Add(admin.Handler{
-		Handler: &trial.Handler{
-			Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
-			Respond: respond.New(ctx, explained), Warnings: h.warnings,
-		},
-		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), StoreByDefault: h.storeByDefault, DisableMetrics: value(h.DisableMetrics),
+	app.running.Add(&trial.Handler{
+		Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
+		Respond: respond.New(ctx, explained), Warnings: h.warnings,
+		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), StoreByDefault: h.storeByDefault,
+		DisableMetrics: value(h.DisableMetrics),
 	})
 }
 

@@ -50,7 +50,7 @@ func TestStoresOfOneConfig(t *testing.T) {
 func configOf(name string) *Config {
 	z := new(zone.Zone)
 	z.Name = name
-	return &Config{handlers: []Handler{{Handler: &trial.Handler{Zones: []*zone.Zone{z}, Store: &pool.Ref{ID: name}}}}}
+	return &Config{handlers: []*trial.Handler{{Zones: []*zone.Zone{z}, Store: &pool.Ref{ID: name}}}}
 }
 
 // TestSummary: what is logged of a reload that changes thousands of zones is bounded.

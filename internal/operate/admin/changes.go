@@ -58,7 +58,7 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 
 // logReload logs what a config that begins to run instead of another one changes.
 func (c *Config) logReload(before *Config) {
-	if all := compare.Zones(before.Trials(), c.Trials()); all != nil { // else nothing that concerns limits
+	if all := compare.Zones(before.All(), c.All()); all != nil { // else nothing that concerns limits
 		logChange("reload", summary(all))
 	}
 }

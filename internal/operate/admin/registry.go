@@ -8,33 +8,16 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
-// Handler is a rate limit handler of a config.
-type Handler struct {
-	*trial.Handler
-
-	LogKey bool // log lines show keys
-
-	// Clients says where the handler's server takes the address of a client from; nil if that is not
-	// known.
-	Clients *clientip.Source
-
-	// StoreByDefault says that the config names no store.
-	StoreByDefault bool
-
-	DisableMetrics bool // of its zones and its store
-}
-
 // Config has the provisioned handlers of one config.
 type Config struct {
 	mu       sync.Mutex
-	handlers []Handler
+	handlers []*trial.Handler
 	before   map[string]counted // of each zone
 }
 
@@ -45,7 +28,7 @@ type counted struct {
 }
 
 // Add adds a handler that was provisioned.
-func (c *Config) Add(h Handler) {
+func (c *Config) Add(h *trial.Handler) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handlers = append(c.handlers, h)
@@ -61,18 +44,10 @@ var registry struct {
 }
 
 // All returns the handlers that were provisioned.
-func (c *Config) All() []Handler {
+func (c *Config) All() []*trial.Handler {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.handlers)
-}
-
-// Trials returns what it takes to try requests at each handler.
-func (c *Config) Trials() (all []*trial.Handler) {
-	for _, h := range c.All() {
-		all = append(all, h.Handler)
-	}
-	return all
 }
 
 // Register adds a config that begins to run.
@@ -137,7 +112,7 @@ func runningHandlerOf(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	registry.Lock()
 	defer registry.Unlock()
 	for _, config := range registry.configs {
-		if h := trial.Find(config.Trials(), module); h != nil {
+		if h := trial.Find(config.All(), module); h != nil {
 			return h
 		}
 	}
@@ -157,7 +132,7 @@ func running() *Config {
 }
 
 // runningHandlers returns the handlers of the newest config that runs.
-func runningHandlers() []Handler { return running().handlers }
+func runningHandlers() []*trial.Handler { return running().handlers }
 
 // runningZone is a zone of the newest config.
 type runningZone struct {
