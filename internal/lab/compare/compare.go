@@ -3,8 +3,6 @@
 package compare
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -17,51 +15,20 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
-// definition is a zone of a config, in each handler that has it.
-type definition struct {
-	uses     []*zone.Zone // sorted, because Caddy loads servers in another order each time
-	warnings []string     // while it was loaded
-}
-
-// zonesOf returns the zones of some handlers.
-func zonesOf(handlers []*trial.Handler) map[string]*definition {
-	all := make(map[string]*definition)
-	for _, h := range handlers {
-		for _, use := range h.Zones {
-			if all[use.Name] == nil {
-				all[use.Name] = new(definition)
-			}
-			z := all[use.Name]
-			z.uses, z.warnings = append(z.uses, use), append(z.warnings, h.Warnings[use.Name]...)
-		}
-	}
-	for _, z := range all {
-		slices.SortStableFunc(z.uses, order)
-		slices.Sort(z.warnings)
-		z.warnings = slices.Compact(z.warnings)
-	}
-	return all
-}
-
-// order compares two uses of a zone.
-func order(a, b *zone.Zone) int {
-	return cmp.Or(bytes.Compare(a.JSON, b.JSON), cmp.Compare(a.OnStoreError, b.OnStoreError))
-}
-
 // Zones returns the zones of handlers that differ, sorted by name.
 func Zones(before, after []*trial.Handler) (all []adminapi.ZoneDiff) {
-	old, changed := zonesOf(before), zonesOf(after)
+	old, changed := trial.Zones(before), trial.Zones(after)
 	for _, name := range union(old, changed) {
 		was, is := old[name], changed[name]
 		d := adminapi.ZoneDiff{Zone: name}
 		switch {
 		case is == nil:
-			d.Kind, d.Changes = adminapi.ZoneGone, []string{"was " + describe(was.uses[0])}
+			d.Kind, d.Changes = adminapi.ZoneGone, []string{"was " + describe(was.Uses[0])}
 		case was == nil:
-			d.Kind, d.Changes, d.Warnings = adminapi.ZoneNew, []string{describe(is.uses[0])}, is.warnings
+			d.Kind, d.Changes, d.Warnings = adminapi.ZoneNew, []string{describe(is.Uses[0])}, is.Warnings
 		default:
-			d.Kind, d.Changes = adminapi.ZoneChanged, changes(was.uses, is.uses)
-			d.Warnings = slices.DeleteFunc(is.warnings, func(text string) bool { return slices.Contains(was.warnings, text) })
+			d.Kind, d.Changes = adminapi.ZoneChanged, changes(was.Uses, is.Uses)
+			d.Warnings = slices.DeleteFunc(is.Warnings, func(text string) bool { return slices.Contains(was.Warnings, text) })
 			if len(d.Changes)+len(d.Warnings) == 0 {
 				continue
 			}

@@ -30,7 +30,7 @@ func (c *adminCall) changed(action, key, what, note string) {
 	if note != "" {
 		fields = append(fields, zap.String("note", note))
 	}
-	if c.zone.logKey {
+	if c.zone.LogKey {
 		fields = append(fields, zap.String("key", logging.Key(keyText(c.zone.Template, key, len(key)).Key)))
 	}
 	logChange(action, what, fields...)

@@ -14,27 +14,27 @@ const recent = 10 * time.Minute
 // facts collects what is known of a zone without its store and the other instances. All are the zones of the config.
 func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 	facts := doctor.Zone{Zone: z.describe(nil), SinceLoaded: z.sinceLoaded()}
-	for _, use := range z.uses {
+	for _, use := range z.Uses {
 		facts.Matches, facts.Missed = facts.Matches || len(use.Matchers) > 0, facts.Missed+use.Missed()
 		judged, charged, last := use.Judged.Read()
 		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
 	}
 	for _, other := range all {
 		facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
-		if other.store.Store.Remote && z.byDefault {
-			facts.Shared = storeName(other.store)
+		if other.Store.Store.Remote && z.ByDefault {
+			facts.Shared = storeName(other.Store)
 		}
 	}
 	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
 	facts.Addresses = z.Template.HasAddress && z.Template.NumPlaceholders() == 1
 	facts.Spread, facts.MissingKey = z.Stats.Keys.Spread(), z.MissingKey.Word
-	facts.Blocks, facts.Warnings, facts.OneKey = len(z.Block) > 0, z.warnings, z.Template.Meant(z.Key) != ""
+	facts.Blocks, facts.Warnings, facts.OneKey = len(z.Block) > 0, z.Warnings, z.Template.Meant(z.Key) != ""
 	facts.Unlimited = !hasLimit(z)
 	facts.Results, _ = z.Stats.Costs.Read()
 	for result, before := range z.before.costs {
 		facts.Results[result] -= before
 	}
-	for _, use := range z.uses {
+	for _, use := range z.Uses {
 		// Clients may write the field themselves, if only a few requests have it.
 		if last := use.Forwarded.Last(); last != nil && use.Forwarded.IsProxy() && time.Since(last.At) < recent {
 			looked, forwarded := use.Forwarded.Counts()

@@ -71,7 +71,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, plan *zone.Plan) (*a
 		}
 	}
 	p := peek{rule: policy.Rule, key: key, cost: cost, rules: z.KeyRules}
-	if err := withStore(c.request.Context(), z.store, p.run); err != nil {
+	if err := withStore(c.request.Context(), z.Store, p.run); err != nil {
 		return nil, z.storeError(err)
 	}
 	p.under(all, network)

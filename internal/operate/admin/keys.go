@@ -47,8 +47,8 @@ func resetKey(c *adminCall) (any, error) {
 			}
 			return nil
 		}
-		if z.local != nil {
-			err = withStore(ctx, z.local, reset)
+		if z.Local != nil {
+			err = withStore(ctx, z.Local, reset)
 		}
 		if err == nil {
 			err = reset(ctx, s)
@@ -108,7 +108,7 @@ func (z *runningZone) storeError(err error) error {
 		config.LocalOnError: "each instance counts for itself",
 	}[z.OnStoreError]
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %s; meanwhile %s (on_store_error %s)",
-		pool.Describe(z.store.Backend), reason(err), means, z.OnStoreError)
+		pool.Describe(z.Store.Backend), reason(err), means, z.OnStoreError)
 }
 
 // reason says what keeps a store from answering, in the same words for all zones: without those of the breaker, and
@@ -132,8 +132,8 @@ func (c *adminCall) readKey() (string, error) {
 
 // readTarget reads what a call names: a key, or a network with several keys.
 func (c *adminCall) readTarget() (of store.Selector, err error) {
-	if _, ok := c.zone.store.Store.Store.(store.Overrider); !ok {
-		return of, adminError(http.StatusNotImplemented, "%s has neither overrides nor lists of keys", pool.Describe(c.zone.store.Backend))
+	if _, ok := c.zone.Store.Store.Store.(store.Overrider); !ok {
+		return of, adminError(http.StatusNotImplemented, "%s has neither overrides nor lists of keys", pool.Describe(c.zone.Store.Backend))
 	}
 	named, err := c.readKeyQuery()
 	if err != nil {
@@ -155,7 +155,7 @@ func (z *runningZone) networks() *store.Networks {
 	if !z.TakesNetworks() {
 		return nil
 	}
-	return z.store.Networks(z.Rules()[0])
+	return z.Store.Networks(z.Rules()[0])
 }
 
 // keyQuery names a key in one of three ways. The zero keyQuery names none.

@@ -93,7 +93,7 @@ func (c *adminCall) set(ban bool) (any, error) {
 // caveats says why an override of the zone holds less than one expects; empty if it does not.
 func (z *runningZone) caveats(of store.Selector) string {
 	return warning(
-		when(!z.store.Store.Remote, "it holds in this process only, until it ends (store memory)"),
+		when(!z.Store.Store.Remote, "it holds in this process only, until it ends (store memory)"),
 		when(z.mayTry(of.Key, of.IsNetwork()), fmt.Sprintf("the zone only tries it out (%s)", z.rollout())),
 	)
 }
@@ -196,7 +196,7 @@ func warning(texts ...string) string {
 // change has do change a key or a network in the zone's store, and answers what there is to say of that.
 func (c *adminCall) change(of store.Selector, do func(context.Context, store.Store, *standing) (adminapi.Reset, error)) (any, error) {
 	var answer adminapi.Reset
-	if err := withStore(c.request.Context(), c.zone.store, func(ctx context.Context, s store.Store) (err error) {
+	if err := withStore(c.request.Context(), c.zone.Store, func(ctx context.Context, s store.Store) (err error) {
 		was := c.zone.standingOf(ctx, s, of)
 		answer, err = do(ctx, s, &was)
 		return err
@@ -234,7 +234,7 @@ func showOverrides(c *adminCall) (any, error) {
 	for _, z := range c.zones() {
 		list, err := z.list(c.request.Context(), int(n))
 		if err != nil {
-			return nil, adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
+			return nil, adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.Store.Backend), err)
 		}
 		lists = append(lists, list)
 	}
@@ -244,7 +244,7 @@ func showOverrides(c *adminCall) (any, error) {
 // list lists up to n networks and keys.
 func (z *runningZone) list(ctx context.Context, n int) (list adminapi.List, err error) {
 	list = adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
-	if _, ok := z.store.Store.Store.(store.Overrider); !ok || z.KeyRules == nil || !hasLimit(z) {
+	if _, ok := z.Store.Store.Store.(store.Overrider); !ok || z.KeyRules == nil || !hasLimit(z) {
 		return list, nil
 	}
 	networks := z.networks()
@@ -255,7 +255,7 @@ func (z *runningZone) list(ctx context.Context, n int) (list adminapi.List, err 
 	}
 	for _, by := range []string{adminapi.ByOverride, adminapi.ByRefusals} {
 		for cursor, more := "", true; more && err == nil && len(list.Keys) <= n; more = cursor != "" {
-			err = withStore(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
+			err = withStore(ctx, z.Store, func(ctx context.Context, s store.Store) (err error) {
 				var some []store.Listed
 				some, cursor, err = z.some(ctx, s.(store.Overrider), by, cursor)
 				for i := range some {
@@ -300,7 +300,7 @@ func (z *runningZone) listed(l *store.Listed, by string) adminapi.Listed {
 // mayTry reports whether the zone is only tried out on a key. With several, as those of a network, or one that is not
 // known, it reports whether that may be so.
 func (z *runningZone) mayTry(key string, several bool) bool {
-	return !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool {
+	return !slices.ContainsFunc(z.Uses, func(use *zone.Zone) bool {
 		return !use.IsDryRun(key) && (!several || use.Enforce == nil || *use.Enforce == 100)
 	})
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
@@ -136,14 +134,8 @@ func runningHandlers() []*trial.Handler { return running().handlers }
 
 // runningZone is a zone of the newest config.
 type runningZone struct {
-	*zone.Zone // of any handler: all define the zone alike
-	store      *pool.Ref
-	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
-	uses       []*zone.Zone // by handler
-	logKey     bool         // of some handler
-	byDefault  bool         // no store is given for it
-	before     counted
-	warnings   []string // while it was loaded
+	*trial.Defined
+	before counted
 }
 
 // runningZones returns the zones of the newest config that runs, sorted by name.
@@ -151,26 +143,8 @@ func runningZones() []*runningZone { return running().zones() }
 
 // zones returns the zones of a config, sorted by name.
 func (c *Config) zones() (zones []*runningZone) {
-	byName := make(map[string]*runningZone)
-	for _, h := range c.All() {
-		for _, z := range h.Zones {
-			known := byName[z.Name]
-			if known == nil {
-				known = &runningZone{Zone: z, store: h.Store, before: c.before[z.Name], byDefault: h.StoreByDefault}
-				byName[z.Name] = known
-				zones = append(zones, known)
-			}
-			known.uses = append(known.uses, z)
-			for _, text := range h.Warnings[z.Name] {
-				if !slices.Contains(known.warnings, text) {
-					known.warnings = append(known.warnings, text)
-				}
-			}
-			known.logKey = known.logKey || h.LogKey
-			if h.Local != nil {
-				known.local = h.Local
-			}
-		}
+	for name, z := range trial.Zones(c.All()) {
+		zones = append(zones, &runningZone{z, c.before[name]})
 	}
 	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
 	return zones

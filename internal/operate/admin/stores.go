@@ -35,7 +35,7 @@ func (c *Config) stores() (stores []*runningStore) {
 		}
 	}
 	for _, z := range c.zones() {
-		s := byID[z.store.ID]
+		s := byID[z.Store.ID]
 		s.zones = append(s.zones, z)
 	}
 	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })

@@ -43,7 +43,7 @@ func keyCounts(stores ...*runningStore) map[string]int64 {
 
 func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	answer := adminapi.Zone{
-		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Key: z.Key, KeyForm: z.Template.Form(), Store: storeName(z.store), OnStoreError: z.OnStoreError,
+		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Key: z.Key, KeyForm: z.Template.Form(), Store: storeName(z.Store), OnStoreError: z.OnStoreError,
 		ZoneCounts: z.counts(),
 	}
 	for _, plan := range z.Plans {
@@ -52,7 +52,7 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}
-	for _, use := range z.uses {
+	for _, use := range z.Uses {
 		answer.Uses = append(answer.Uses, use.JSON)
 	}
 	return answer
@@ -64,11 +64,11 @@ func (z *runningZone) counts() (c adminapi.ZoneCounts) {
 	for o, n := range z.Stats.Totals() {
 		c.Totals[outcome.Names[o]] = n
 	}
-	if observed, ok := z.store.Store.Store.(store.Observed); ok && z.CountsSlots() {
+	if observed, ok := z.Store.Store.Store.(store.Observed); ok && z.CountsSlots() {
 		held := observed.Stats().InUse[z.Name]
 		c.InUse = &held
 	}
-	if slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.Charge.Fields != nil }) {
+	if slices.ContainsFunc(z.Uses, func(use *zone.Zone) bool { return use.Charge.Fields != nil }) {
 		results, sum := z.Stats.Costs.Read()
 		c.Costs, c.CostSum = make(map[string]uint64, len(results)), sum
 		for r, n := range results {
@@ -81,7 +81,7 @@ func (z *runningZone) counts() (c adminapi.ZoneCounts) {
 // rollout says how far the limit is enforced. Handlers may differ in that.
 func (z *runningZone) rollout() string {
 	var all []string
-	for _, use := range z.uses {
+	for _, use := range z.Uses {
 		if text := use.Rollout(); !slices.Contains(all, text) {
 			all = append(all, text)
 		}
