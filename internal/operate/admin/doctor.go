@@ -21,7 +21,7 @@ func showDiagnosis(c *adminCall) (any, error) {
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
 	facts := doctor.Facts{Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Instances: c.view.Instances()}
-	for _, h := range runningHandlers() {
+	for _, h := range running().All() {
 		if h.Clients != nil && !slices.ContainsFunc(facts.Servers, func(s doctor.Server) bool { return s.Server == h.Clients.Server }) {
 			facts.Servers = append(facts.Servers, doctor.Server(*h.Clients))
 		}

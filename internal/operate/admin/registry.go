@@ -52,17 +52,10 @@ func (c *Config) All() []*trial.Handler {
 func (c *Config) Register() {
 	c.noteBefore()
 	registry.Lock()
-	var before *Config
-	if n := len(registry.configs); n > 0 {
-		before = registry.configs[n-1]
-	}
-	if before == nil && registry.started { // the last reload has taken all limits away
-		before = new(Config)
-	}
-	registry.started = true
-	registry.configs = append(registry.configs, c)
+	before, reloads := newest(), registry.started
+	registry.configs, registry.started = append(registry.configs, c), true
 	registry.Unlock()
-	if before != nil {
+	if reloads {
 		c.logReload(before)
 	}
 	report()
@@ -88,18 +81,11 @@ func (c *Config) noteBefore() {
 // Unregister removes a config that has ended, or that failed to start.
 func (c *Config) Unregister() {
 	registry.Lock()
-	n := len(registry.configs)
-	newest := n > 0 && registry.configs[n-1] == c
+	ends := newest() == c
 	registry.configs = slices.DeleteFunc(registry.configs, func(other *Config) bool { return other == c })
-	var left *Config
-	switch n := len(registry.configs); {
-	case newest && n > 0: // the config failed to start, and the one before goes on
-		left = registry.configs[n-1]
-	case newest && !caddy.Exiting(): // the next config limits nothing
-		left = new(Config)
-	}
+	left := newest()
 	registry.Unlock()
-	if left != nil {
+	if ends && (left != &noConfig || !caddy.Exiting()) { // it failed to start, or the next config limits nothing
 		left.logReload(c)
 	}
 	report()
@@ -117,20 +103,23 @@ func runningHandlerOf(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	return nil
 }
 
+// noConfig is the config while none with limits runs.
 var noConfig Config
 
-// running returns the newest config that runs, or an empty one.
+// newest returns the newest config that runs. The registry must be locked.
+func newest() *Config {
+	if n := len(registry.configs); n > 0 {
+		return registry.configs[n-1]
+	}
+	return &noConfig
+}
+
+// running returns the newest config that runs.
 func running() *Config {
 	registry.Lock()
 	defer registry.Unlock()
-	if len(registry.configs) == 0 {
-		return &noConfig
-	}
-	return registry.configs[len(registry.configs)-1]
+	return newest()
 }
-
-// runningHandlers returns the handlers of the newest config that runs.
-func runningHandlers() []*trial.Handler { return running().handlers }
 
 // runningZone is a zone of the newest config.
 type runningZone struct {
