@@ -7,8 +7,7 @@ type Store struct {
 	Name  string   `json:"name"`
 	Zones []string `json:"zones"`
 
-	// Answers says whether the store answered a test call just now, and Error is why it failed. They are absent if the store has no
-	// zones.
+	// Answers says whether the store answered a test call just now, and Error is why it failed. They are absent if it was not asked.
 	Answers *bool  `json:"answers,omitempty"`
 	Error   string `json:"error,omitempty"`
 

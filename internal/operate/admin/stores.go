@@ -47,7 +47,10 @@ func showStores(c *adminCall) (any, error) {
 	answers := make([]adminapi.Store, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
-		group.Go(func() { answers[i] = s.describe(c) })
+		group.Go(func() {
+			answers[i] = s.known(keyCounts(s))
+			s.probe(c, &answers[i])
+		})
 	}
 	group.Wait()
 	return answers, nil
@@ -56,13 +59,6 @@ func showStores(c *adminCall) (any, error) {
 // storeName returns the name of a store in the admin API.
 func storeName(ref *pool.Ref) string {
 	return strings.TrimPrefix(pool.Describe(ref.Backend), "store ")
-}
-
-// describe describes the store, and asks it whether it answers.
-func (s *runningStore) describe(c *adminCall) adminapi.Store {
-	answer := s.known(keyCounts(s))
-	s.probe(c, &answer)
-	return answer
 }
 
 // known describes the store without asking it. The numbers of keys are those of its zones in memory.
@@ -105,9 +101,6 @@ func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 
 // probe makes a test call that changes no limit.
 func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
-	if !slices.ContainsFunc(s.zones, hasLimit) {
-		return
-	}
 	err := withStore(c.request.Context(), s.store, func(ctx context.Context, probed store.Store) error {
 		if prober, ok := probed.(store.Shared); ok { // requests of some keys may be decided although others are not
 			_, err := prober.Probe(ctx)
