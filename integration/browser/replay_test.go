@@ -145,8 +145,8 @@ func TestReplayPage(t *testing.T) {
 		t.Errorf("the page has asked for %q", other)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte(strings.Replace(limits, "20/1m", "1/1m", 1)), 0o600)) // which refuses many
-	runReplay(t, dir, "access.log", "--from", "2026-11-20T09:10", "--html", "later.html")
-	p.open("file://" + filepath.Join(dir, "later.html"))
+	runReplay(t, dir, "access.log", "--html", "many.html")
+	p.open("file://" + filepath.Join(dir, "many.html"))
 	p.untilText("h2", "Zone clients")
 	if all := eval[string](p, `document.querySelector('main').innerText`); strings.Contains(all, "undefined") {
 		t.Errorf("a page of many refusals says %q", all)
@@ -159,6 +159,7 @@ func tried(t *testing.T, dir, zone, limit string) (numbers [2]string) {
 	t.Helper()
 	var result struct {
 		Zones []struct {
+			Name   string
 			WhatIf []struct {
 				Limit       string
 				Refused     int
@@ -166,10 +167,12 @@ func tried(t *testing.T, dir, zone, limit string) (numbers [2]string) {
 			} `json:"what_if"`
 		}
 	}
-	must(t, json.Unmarshal(runReplay(t, dir, "access.log", "--json", "--zone", zone, "--try", zone+"="+limit), &result))
-	for _, w := range result.Zones[0].WhatIf {
-		if w.Limit == limit {
-			return [2]string{fmt.Sprint(w.Refused), fmt.Sprint(w.KeysRefused)}
+	must(t, json.Unmarshal(runReplay(t, dir, "access.log", "--json", "--try", zone+"="+limit), &result))
+	for _, z := range result.Zones {
+		for _, w := range z.WhatIf {
+			if z.Name == zone && w.Limit == limit {
+				return [2]string{fmt.Sprint(w.Refused), fmt.Sprint(w.KeysRefused)}
+			}
 		}
 	}
 	return numbers

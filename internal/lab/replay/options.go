@@ -1,9 +1,6 @@
 package replay
 
-import (
-	"io"
-	"time"
-)
+import "io"
 
 // Options say what to replay.
 type Options struct {
@@ -12,9 +9,6 @@ type Options struct {
 
 	Format    string   // of the logs; "" or "auto" to find out
 	LogFormat []string // texts of nginx's log_format
-
-	Zone     string    // the only zone to report; "" for all
-	From, To time.Time // the requests that began from the one up to the other; zero without a bound
 
 	Tries []Try // other limits
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/engine"
 )
@@ -19,21 +18,15 @@ import (
 func replayCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o := new(replay.Options)
-	flags.StringVar(&o.Zone, "zone", "", "Report this zone only")
 	flags.Func("try", "Other `limits` for a zone, as 'clients=60/1m,200/1m'; may be repeated", readTries(&o.Tries))
 	flags.BoolVar(&o.Suggest, "suggest", false, "Suggest a limit for each zone; reads the logs twice")
 	flags.StringVar(&o.Format, "format", "auto", "The format of the logs, if it is not clear from their first lines")
 	flags.StringArrayVar(&o.LogFormat, "log-format", nil, "The text of log_format in the configuration of nginx; may be repeated if lines have several")
-	flags.Func("from", "Leave out requests before this `time`, such as 2026-11-20 or 2026-11-20T14:00", readTime(&o.From))
-	flags.Func("to", "Leave out requests from this `time` on", readTime(&o.To))
 	page := flags.String("html", "", "Also write the report as a page with pictures to this file; it replaces a page that is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Logs, o.Input = args, cmd.InOrStdin()
 		if *page != "" && filepath.Ext(*page) != ".html" {
 			return fmt.Errorf("--html replaces the file %s: write a name that ends in .html", *page)
-		}
-		if !o.To.IsZero() && !o.From.Before(o.To) {
-			return fmt.Errorf("--to %s must be after --from %s", flags.Lookup("to").Value, flags.Lookup("from").Value)
 		}
 		o.Curve, o.Suggest = *page != "", o.Suggest || *page != ""
 		return replayLogs(cmd, o, *page)
@@ -49,16 +42,6 @@ func readTries(to *[]replay.Try) func(text string) error {
 		}
 		for rate := range strings.SplitSeq(rates, ",") {
 			*to = append(*to, replay.Try{Zone: name, Rate: strings.TrimSpace(rate)})
-		}
-		return nil
-	}
-}
-
-// readTime returns what reads a time. Without a zone it is one of this machine.
-func readTime(to *time.Time) func(text string) error {
-	return func(text string) (err error) {
-		if *to, err = duration.ParseTime(text, time.Local); err != nil {
-			return errors.New("write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z")
 		}
 		return nil
 	}
@@ -96,7 +79,7 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	case result.Requests == 0 && result.NotUnderstood > 0 && result.NotUnderstood == result.Lines:
 		return noneFits(o, result)
 	case result.Requests == 0:
-		return errors.New("there are no requests in the logs, or none between --from and --to")
+		return errors.New("there are no requests in the logs")
 	case !slices.ContainsFunc(result.Zones, func(z *replay.Zone) bool { return z.Requests > 0 }):
 		return errors.New("no zone could judge a request: the report says why")
 	}

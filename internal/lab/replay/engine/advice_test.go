@@ -61,7 +61,6 @@ func TestReplayAdviceIsGood(t *testing.T) {
 	})
 	t.Run("suggestion", func(t *testing.T) {
 		at := func(limit string, o replay.Options) *replay.Zone {
-			o.Zone = "clients"
 			return replayed(t, strings.Replace(clients100, "100", limit, 1), sampleLog(t), o).Zones[0]
 		}
 		people := func(z *replay.Zone) (n int) {

@@ -9,7 +9,7 @@ package engine
 
 import (
 	"errors"
-	"math"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,9 +38,6 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 		return nil, errors.New("the config has no rate_limit handlers")
 	}
 	zones := c.Zones()
-	if o.Zone != "" && zones[o.Zone] == nil {
-		return nil, noZone(zones, o.Zone)
-	}
 	attempts := []*attempt{nil}
 	for _, try := range o.Tries {
 		made, err := newAttempt(zones, try)
@@ -58,11 +55,11 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, reported := first.result(m), first.reported(o)
+	result, names := first.result(m), slices.Sorted(maps.Keys(zones))
 	if twice {
 		var more []*attempt
-		for _, z := range reported {
-			more = append(more, z.attempts(o, len(reported))...)
+		for _, name := range names {
+			more = append(more, first.tallies.zones[name].attempts(o, len(names))...)
 		}
 		if len(more) > 0 {
 			if _, _, err = s.pass(o, more); err != nil {
@@ -71,7 +68,8 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 		}
 		attempts = append(attempts, more...)
 	}
-	for _, z := range reported {
+	for _, name := range names {
+		z := first.tallies.zones[name]
 		made := first.report(z, attempts[1:])
 		if o.Suggest {
 			z.suggest(made)
@@ -188,18 +186,9 @@ func read(o *replay.Options, groups ...[]*engine) (*merged, error) {
 		return nil, err
 	}
 	defer m.close()
-	from, to := int64(math.MinInt64), int64(math.MaxInt64)
-	if !o.From.IsZero() {
-		from = o.From.UnixMicro()
-	}
-	if !o.To.IsZero() {
-		to = o.To.UnixMicro()
-	}
 	err = m.each(func(next *held) {
 		for _, engines := range groups {
-			if from <= next.start && next.start < to {
-				request(next, engines)
-			}
+			request(next, engines)
 		}
 	})
 	for _, e := range slices.Concat(groups...) {

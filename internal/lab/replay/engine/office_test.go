@@ -36,7 +36,7 @@ func TestReplaySuggestsNoOffice(t *testing.T) {
 		for range 100 {
 			log.WriteString(line("203.0.113.7", "curl", "/api", 200))
 		}
-		s := replayed(t, clients100, log.String(), replay.Options{Suggest: true, Zone: "clients"}).Zones[0].Suggestion
+		s := replayed(t, clients100, log.String(), replay.Options{Suggest: true}).Zones[0].Suggestion
 		reasons := strings.Join(s.Reasons, "; ")
 		if s.Limit != "15/1m" || !strings.Contains(reasons, "and all 3 that look like several, used at most 12/1m") ||
 			!strings.Contains(reasons, "look at who is above it: 203.0.113.7") {

@@ -9,16 +9,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
 )
 
-// reported returns the zones that are reported, by name.
-func (e *engine) reported(o *replay.Options) (all []*zoneTally) {
-	for _, name := range slices.Sorted(maps.Keys(e.tallies.zones)) {
-		if o.Zone == "" || o.Zone == name {
-			all = append(all, e.tallies.zones[name])
-		}
-	}
-	return all
-}
-
 const (
 	// maxCurve bounds the limits of all curves together, and minCurve those of a curve.
 	maxCurve = 24

@@ -36,15 +36,11 @@ func (t *attempt) count(key string) {
 	}
 }
 
-func noZone(zones map[string]*zone.Zone, name string) error {
-	return fmt.Errorf("no zone %q; the zones are %s", name, strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
-}
-
 // newAttempt returns the limit that is to be tried.
 func newAttempt(zones map[string]*zone.Zone, try replay.Try) (*attempt, error) {
 	z := zones[try.Zone]
 	if z == nil {
-		return nil, noZone(zones, try.Zone)
+		return nil, fmt.Errorf("no zone %q; the zones are %s", try.Zone, strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
 	}
 	wanted, err := config.ParseText(try.Rate)
 	if err != nil {
