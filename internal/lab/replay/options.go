@@ -12,7 +12,7 @@ type Options struct {
 
 	Tries []Try // other limits
 
-	// Suggest looks for a limit for each zone, and Curve tries limits from the smallest to the largest
+	// Suggest looks for a limit for each zone, and Curve also tries limits from the smallest to the largest
 	// peak of a client. Both read the logs twice.
 	Suggest, Curve bool
 }

@@ -198,7 +198,8 @@ func (t *report) suggestion(z *Zone) {
 // Count formats a number with commas.
 func Count(n int64) string { return humanize.Comma(n) }
 
-func count(n int64, what string) string {
+// Plural returns a number of things, with commas.
+func Plural(n int64, what string) string {
 	if n != 1 {
 		what += "s"
 	}

@@ -33,7 +33,7 @@ func (t *report) verdict() {
 	default:
 		z := zones[0]
 		t.wrap("", "  ", fmt.Sprintf("Zone %s would have refused %s of its requests, and %s of %s.",
-			say.Printable(z.Name), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)), count(int64(z.Keys), "client")))
+			say.Printable(z.Name), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)), Plural(int64(z.Keys), "client")))
 	}
 	if len(zones) > 1 {
 		t.line("\n  %-32s %12s %10s %9s %10s", "ZONE", "requests", "refused", "", "clients")
@@ -60,7 +60,7 @@ func (t *report) head() {
 	if t.Requests == 0 {
 		t.line("no requests")
 	} else {
-		t.line("%s, %s by %s", t.span(), count(t.Requests, "request"), count(int64(t.Clients), "client"))
+		t.line("%s, %s by %s", t.span(), Plural(t.Requests, "request"), Plural(int64(t.Clients), "client"))
 	}
 	var logs []string
 	for _, l := range t.Logs[:min(len(t.Logs), maxLogs)] {
@@ -73,15 +73,15 @@ func (t *report) head() {
 	if t.Config != "" {
 		config = "; config " + say.Cut(say.Printable(t.Config), Width-10)
 	}
-	t.wrap("", "  ", fmt.Sprintf("%s: %s, %.1f s%s", count(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), t.Took.Seconds(), config))
+	t.wrap("", "  ", fmt.Sprintf("%s: %s, %.1f s%s", Plural(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), t.Took.Seconds(), config))
 	if t.NoRequests > 0 {
-		t.line("%s not about requests", count(t.NoRequests, "line"))
+		t.line("%s not about requests", Plural(t.NoRequests, "line"))
 	}
 	switch n := t.NotUnderstood; {
 	case n*100 > t.Lines:
-		t.wrap("", "  ", fmt.Sprintf("WARNING: %s of %s (%s) not understood: all figures are too low, such as:", Count(n), count(t.Lines, "line"), percent(n, t.Lines)))
+		t.wrap("", "  ", fmt.Sprintf("WARNING: %s of %s (%s) not understood: all figures are too low, such as:", Count(n), Plural(t.Lines, "line"), percent(n, t.Lines)))
 	case n > 0:
-		t.line("%s not understood, such as:", count(n, "line"))
+		t.line("%s not understood, such as:", Plural(n, "line"))
 	}
 	for _, bad := range t.FirstBad {
 		t.wrap("  ", "    ", bad)

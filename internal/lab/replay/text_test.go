@@ -1,8 +1,6 @@
 package replay_test
 
 import (
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,72 +73,5 @@ func TestGoldenReport(t *testing.T) {
 		if strings.TrimRight(line, " \n") != strings.TrimRight(line, "\n") || strings.Contains(line, "\x1b") {
 			t.Errorf("spaces at the end or a control character: %q", line)
 		}
-	}
-}
-
-// clients returns n clients with a peak.
-func clients(peak int64, n int, human, shared bool) []replay.Client {
-	return slices.Repeat([]replay.Client{{Key: "k", Peak: peak, Human: human, Shared: shared}}, n)
-}
-
-// TestSizes: the limit is above nearly all clients, twice above 99 % of them, and above each that looks
-// like several people.
-func TestSizes(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		all  [][]replay.Client
-		want replay.Sizes
-	}{
-		{"nobody", nil, replay.Sizes{Limit: 1, Reference: 1}},
-		{"one", [][]replay.Client{clients(7, 1, false, false)}, replay.Sizes{Clients: 1, Median: 7, P99: 7, Limit: 15, Reference: 7}},
-		{
-			"a scraper",
-			[][]replay.Client{clients(10, 990, true, false), clients(20, 9, true, false), clients(5000, 1, false, false)},
-			replay.Sizes{Clients: 1000, Median: 10, P99: 10, People: 999, PeopleMost: 20, Limit: 20, Reference: 10, Above: 1, Highest: []string{"k"}},
-		},
-		{
-			"busy people",
-			[][]replay.Client{clients(10, 1990, false, false), clients(61, 10, true, false)},
-			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 10, PeopleMost: 61, Limit: 80, Reference: 10},
-		},
-		{
-			"an office among many people",
-			[][]replay.Client{clients(10, 1998, true, false), clients(61, 1, true, true), clients(5000, 1, false, false)},
-			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 1999, Shared: 1, PeopleMost: 61, Limit: 80, Reference: 10, Above: 1, Highest: []string{"k"}},
-		},
-	} {
-		if got := replay.SizesOf(slices.Concat(c.all...)); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
-	}
-}
-
-// TestSuggest: a limit that some clients are above is suggested, and names them.
-func TestSuggest(t *testing.T) {
-	s := replay.Sizes{Clients: 1000, P99: 10, People: 999, PeopleMost: 20, Limit: 20, Reference: 10, Highest: []string{"203.0.113.7"}}
-	for above, want := range []string{"", "20/1m"} {
-		s.Above = above
-		got := s.Suggest("/1m")
-		look := strings.Contains(strings.Join(got.Reasons, "; "), "look at who is above it: 203.0.113.7")
-		if got.Limit != want || look != (want != "") || (want == "") != (got.Failure == "no client has used more than 20/1m") {
-			t.Errorf("%d above: %+v, want %q, and then who to look at", above, got, want)
-		}
-	}
-	few := replay.SizesOf(slices.Concat(clients(3, 50, false, false), clients(70, 49, false, false)))
-	const want = "of the 99 clients, half used at most 3/1m, and nobody more than 70/1m"
-	if got := few.Suggest("/1m"); got.Failure != "too few clients to tell" || strings.Join(got.Reasons, "; ") != want {
-		t.Errorf("of 99 clients: %+v, want %s", got, want)
-	}
-}
-
-// TestRound: limits are round numbers.
-func TestRound(t *testing.T) {
-	var got []int64
-	for n := int64(0); n < 300; n = got[len(got)-1] + 1 {
-		got = append(got, replay.Round(n))
-	}
-	want := []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 250, 300}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -28,7 +28,7 @@ func replayCommand(cmd *cobra.Command) {
 		if *page != "" && filepath.Ext(*page) != ".html" {
 			return fmt.Errorf("--html replaces the file %s: write a name that ends in .html", *page)
 		}
-		o.Curve, o.Suggest = *page != "", o.Suggest || *page != ""
+		o.Curve = *page != ""
 		return replayLogs(cmd, o, *page)
 	}
 }

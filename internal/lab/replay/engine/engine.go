@@ -59,7 +59,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if twice {
 		var more []*attempt
 		for _, name := range names {
-			more = append(more, first.tallies.zones[name].attempts(o, len(names))...)
+			more = append(more, first.tallies.zones[name].suggest(o, len(names))...)
 		}
 		if len(more) > 0 {
 			if _, _, err = s.pass(o, more); err != nil {
@@ -69,12 +69,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 		attempts = append(attempts, more...)
 	}
 	for _, name := range names {
-		z := first.tallies.zones[name]
-		made := first.report(z, attempts[1:])
-		if o.Suggest {
-			z.suggest(made)
-		}
-		result.Zones = append(result.Zones, made)
+		result.Zones = append(result.Zones, first.report(first.tallies.zones[name], attempts[1:]))
 	}
 	result.Took = time.Since(began)
 	return result, nil

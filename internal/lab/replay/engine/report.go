@@ -123,6 +123,9 @@ func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.What
 	if len(rows) == 1 {
 		return rows[:0]
 	}
+	for i := range rows {
+		rows[i].Suggested = made.Suggestion != nil && made.Suggestion.Limit == rows[i].Limit
+	}
 	slices.SortStableFunc(rows, func(a, b replay.WhatIf) int {
 		return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Events, b.Events))
 	})

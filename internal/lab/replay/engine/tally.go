@@ -35,8 +35,6 @@ type tallies struct {
 type zoneTally struct {
 	*zone.Zone
 	window int64 // in microseconds; 0 if peaks cannot be counted
-	sizes  replay.Sizes
-	hours  replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
 	stats  []*stats.Counters
 	report *replay.Zone // without what is known at the end
 	keys   map[string]*keyTally
