@@ -16,7 +16,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
@@ -77,26 +76,20 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 
 // setup is what all engines of a config share.
 type setup struct {
-	*servers
-	config *offline.Config
-	needs  *needs
-	index  map[caddyhttp.MiddlewareHandler]int
-	trusts map[*caddyhttp.Server]bool // the server trusts proxies
-	waits  bool                       // requests can wait
+	config  *offline.Config
+	servers []*server
+	host    string // of requests whose log has none
+	needs   *needs
+	index   map[caddyhttp.MiddlewareHandler]int
+	waits   bool // requests can wait
 }
 
 func newSetup(c *offline.Config) *setup {
-	s := &setup{
-		servers: newServers(c), config: c, needs: needsOf(c),
-		index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
-	}
+	s := &setup{config: c, needs: needsOf(c), index: make(map[caddyhttp.MiddlewareHandler]int)}
+	s.servers, s.host = serversOf(c)
 	for i, h := range c.Handlers {
 		s.index[h.Module] = i
 		s.waits = s.waits || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
-	}
-	for _, server := range c.App.Servers {
-		source := clientip.SourceOf(server)
-		s.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
 	}
 	return s
 }
@@ -198,14 +191,12 @@ func request(next *held, engines []*engine) {
 	if next.start < first.Micros() {
 		first.unknown.late++
 	}
-	x := &exchange{held: next, setup: first.setup, client: next.ClientIP, server: first.servers.of(&next.Record), person: first.tallies.personIn(&next.Record)}
+	x := &exchange{held: next, setup: first.setup, client: next.ClientIP, server: first.serverOf(&next.Record), person: first.tallies.personIn(&next.Record)}
 	for _, e := range engines {
 		e.MoveTo(next.start)
 		x.ways = append(x.ways, way{exchange: x, engine: e, end: max(e.Micros(), next.start+next.Duration.Microseconds())})
 	}
-	if x.server == nil {
-		first.unknown.servers++
-	} else if r := x.make(); r == nil {
+	if r := x.make(); r == nil {
 		first.unknown.invalid++
 	} else if first.waits {
 		first.Go(func() { x.walk(r) }, x.over)

@@ -28,7 +28,7 @@ import (
 type exchange struct {
 	*held
 	*setup
-	server *caddyhttp.Server
+	server *server
 	client string // its address: as the server finds it out, or as it is in the log
 	person person // what it says about its client
 	proxy  bool   // it came through a proxy that the server trusts
@@ -55,10 +55,11 @@ const (
 	exchangeVar = "rate_limit_replay"
 )
 
-// make makes the request as its server hands it to its routes. It returns nil if the server would not.
+// make makes the request as its server hands it to its routes. It returns nil if the server would not, or the config
+// has none, as one without limits that is compared with another.
 func (x *exchange) make() *http.Request {
 	u, err := url.ParseRequestURI(x.URI)
-	if x.Method == "" || err != nil {
+	if x.server == nil || x.Method == "" || err != nil {
 		return nil
 	}
 	header := x.Header.Clone() // its way may change it
@@ -79,11 +80,11 @@ func (x *exchange) make() *http.Request {
 	if x.Scheme == "https" || x.Scheme == "" && len(x.server.TLSConnPolicies) > 0 {
 		r.TLS = &tls.ConnectionState{HandshakeComplete: true, ServerName: walk.Hostname(r.Host)}
 	}
-	refused := walk.Admit(x.server, r)
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, x.server)
+	refused := walk.Admit(x.server.Server, r)
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, x.server.Server)
 	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
 	vars[exchangeVar] = x
-	if x.RemoteIP != "" && !(x.trusts[x.server] && x.forwarded() != "") { // else the server finds out the client
+	if x.RemoteIP != "" && !(x.server.trusts && x.forwarded() != "") { // else the server finds out the client
 		vars[caddyhttp.ClientIPVarKey] = x.ClientIP
 	}
 	x.client, _ = vars[caddyhttp.ClientIPVarKey].(string)
@@ -117,7 +118,7 @@ func protocol(text string) (string, int, int) {
 
 // walk sends a request through the routes.
 func (x *exchange) walk(r *http.Request) {
-	err := walk.Walk(x, x.server, httptest.NewRecorder(), r, false)
+	err := walk.Walk(x, x.server.Server, httptest.NewRecorder(), r, false)
 	if answer := (caddyhttp.HandlerError{}); err != nil && x.failed == nil && !errors.As(err, &answer) {
 		x.failed = err
 	}

@@ -12,96 +12,81 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 )
 
-// servers finds the server that a request of a log came to.
-type servers struct {
-	app   *caddyhttp.App
-	names []string        // in order
-	sites map[string]site // by server
-	host  string          // of requests whose log has none: the first one that a site has
+// server is a server of a config.
+type server struct {
+	*caddyhttp.Server
+	hosts  caddyhttp.MatchHost // of its routes, as the config was written
+	others bool                // it has routes for all hosts
+	trusts bool                // it trusts proxies
 }
 
-// site has the hosts of a server's routes, as its config was written.
-type site struct {
-	hosts  caddyhttp.MatchHost
-	others bool
-}
-
-// newServers returns the servers of a config.
-func newServers(c *offline.Config) *servers {
-	s := &servers{app: c.App, names: slices.Sorted(maps.Keys(c.App.Servers)), sites: make(map[string]site)}
-	for _, name := range s.names {
-		hosts, others := c.Hosts(name)
-		for _, host := range hosts {
-			if !strings.ContainsAny(host, "*{") {
-				s.host = cmp.Or(s.host, host)
+// serversOf returns the servers of a config, by name, and the host of requests whose log has none: the first one that a
+// site has.
+func serversOf(c *offline.Config) (all []*server, host string) {
+	for _, name := range slices.Sorted(maps.Keys(c.App.Servers)) {
+		s := &server{Server: c.App.Servers[name]}
+		s.hosts, s.others = c.Hosts(name)
+		for _, named := range s.hosts {
+			if !strings.ContainsAny(named, "*{") {
+				host = cmp.Or(host, named)
 			}
 		}
-		of := site{hosts, others}
-		_ = of.hosts.Provision(caddy.Context{}) // cannot fail, because the config is set up
-		s.sites[name] = of
+		_ = s.hosts.Provision(caddy.Context{}) // cannot fail, because the config is set up
+		source := clientip.SourceOf(s.Server)
+		s.trusts = len(source.Trusted) > 0 || source.TrustsSockets
+		all = append(all, s)
 	}
-	s.host = cmp.Or(s.host, "localhost")
-	return s
+	return all, cmp.Or(host, "localhost")
 }
 
-// origin is what a log says about the server of a request.
-type origin struct {
-	scheme, port, host string
-	redirected         bool // to https, as Caddy does for a host that another server has
-}
-
-// of returns the server of a request: the one that has its host; of several, the one that listens on the port of its host;
-// or takes its scheme. So a log of a proxy that ends TLS is replayed on a site without TLS, and the other way round. It
-// returns nil if there is no server at all.
-func (s *servers) of(r *logs.Record) (best *caddyhttp.Server) {
-	host, port := cmp.Or(r.Host, s.host), ""
+// serverOf returns the server of a request of a log: the one that has its host; of several, the one that listens on the port
+// of its host; or takes its scheme. So a log of a proxy that ends TLS is replayed on a site without TLS, and the other way
+// round. It returns nil if there is no server at all.
+func (s *setup) serverOf(r *logs.Record) (best *server) {
+	if len(s.servers) == 1 {
+		return s.servers[0]
+	}
+	host, written := cmp.Or(r.Host, s.host), ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		host, port = host[:i], host[i+1:]
+		host, written = host[:i], host[i+1:]
 	}
-	at := origin{r.Scheme, port, host, r.Scheme == "http" && r.Status == http.StatusPermanentRedirect}
+	port, err := strconv.Atoi(written)
+	switch {
+	case err == nil:
+	case r.Scheme == "http":
+		port = cmp.Or(s.config.App.HTTPPort, caddyhttp.DefaultHTTPPort)
+	default:
+		port = cmp.Or(s.config.App.HTTPSPort, caddyhttp.DefaultHTTPSPort)
+	}
+	redirected := r.Scheme == "http" && r.Status == http.StatusPermanentRedirect // to https, for a host of another server
 	bestFit := -1
-	for _, name := range s.names {
-		if len(s.names) == 1 {
-			return s.app.Servers[name]
+	for _, one := range s.servers {
+		fit := 0
+		hears := slices.ContainsFunc(one.Listen, func(address string) bool { return trial.Hears(address, port, false) })
+		if hears {
+			fit += 4
 		}
-		if fit := s.fit(name, &at); fit > bestFit {
-			best, bestFit = s.app.Servers[name], fit
+		if tls := len(one.TLSConnPolicies) > 0; r.Scheme == "" || tls == (r.Scheme == "https") {
+			fit += 2
+		}
+		if !redirected && (one.others && hears || one.names(host)) {
+			fit += 16
+		}
+		if fit > bestFit {
+			best, bestFit = one, fit
 		}
 	}
 	return best
 }
 
-// fit says how well a server fits an origin.
-func (s *servers) fit(name string, at *origin) (fit int) {
-	server := s.app.Servers[name]
-	port, err := strconv.Atoi(at.port)
-	switch {
-	case err == nil:
-	case at.scheme == "http":
-		port = cmp.Or(s.app.HTTPPort, caddyhttp.DefaultHTTPPort)
-	default:
-		port = cmp.Or(s.app.HTTPSPort, caddyhttp.DefaultHTTPSPort)
-	}
-	if slices.ContainsFunc(server.Listen, func(address string) bool { return trial.Hears(address, port, false) }) {
-		fit += 4
-	}
-	isThere := fit > 0 // the port is that of the server
-	if tls := len(server.TLSConnPolicies) > 0; at.scheme == "" || tls == (at.scheme == "https") {
-		fit += 2
-	}
-	if of := s.sites[name]; !at.redirected && (of.others && isThere || of.names(at.host)) {
-		fit += 16
-	}
-	return fit
-}
-
 // names reports whether a route is for a host by its name.
-func (s *site) names(host string) bool {
+func (s *server) names(host string) bool {
 	r := (&http.Request{Host: host}).WithContext(context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer()))
 	matches, err := s.hosts.MatchWithError(r)
 	return err == nil && matches

@@ -16,7 +16,6 @@ import (
 // unknown notes what logs do not tell about requests.
 type unknown struct {
 	late    int64 // requests that come after later ones
-	servers int64 // requests for which there is no server
 	invalid int64 // requests that a server refuses before its routes
 	failed  int64 // requests that could not be decided
 	before  int64 // requests that a limit has refused when the log was written
@@ -93,7 +92,6 @@ func (u *unknown) all(e *engine, formats []*logs.Format) []string {
 	}
 	u.some(u.before, "what clients would have sent if their requests had not been refused with status 429", "they are replayed as they are")
 	u.some(u.late, "when requests were decided, if their lines come more than a minute late", "decided at the time of the lines before")
-	u.some(u.servers, "which server received requests", "they are left out")
 	u.some(u.invalid, "requests without a valid host or URI, which no server passes to its routes", "they are left out")
 	u.some(u.failed, fmt.Sprintf("what would happen to requests that fail (first: %.200s)", u.why), "they are not counted")
 	return u.list
@@ -123,7 +121,7 @@ type proxies struct {
 
 // see notes a request whose client is known.
 func (p *proxies) see(x *exchange) {
-	field, trusts, remote := x.forwarded(), x.trusts[x.server], cmp.Or(x.RemoteIP, x.ClientIP)
+	field, trusts, remote := x.forwarded(), x.server.trusts, cmp.Or(x.RemoteIP, x.ClientIP)
 	p.trusts = p.trusts || trusts
 	if x.client == remote {
 		p.direct, p.address = p.direct+1, cmp.Or(p.address, remote)
