@@ -20,7 +20,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
@@ -178,9 +177,6 @@ func (w *way) decide(nth int, r *http.Request) (ended bool, err error) {
 	h, e := w.config.Handlers[nth], w.engine
 	v := e.limiters[nth].Decide(r)
 	e.count(w, v)
-	if e.decided != nil {
-		w.meet(v)
-	}
 	switch {
 	case v.Err != nil:
 		w.failed, ended, err = v.Err, true, v.Err
@@ -207,15 +203,6 @@ func (x *exchange) authenticate(r *http.Request) error {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	repl.Set("http.auth.user.id", x.User)
 	return nil
-}
-
-// meet notes the keys of a verdict.
-func (w *way) meet(v *limiter.Verdict) {
-	for _, entries := range [][]limiter.Entry{v.Entries, v.Rejections} {
-		for i := range entries {
-			w.keys = append(w.keys, strings.Clone(entries[i].Key))
-		}
-	}
 }
 
 // over gives back what a request has, and judges charges by its response, when it is over.

@@ -111,33 +111,29 @@ func (k *keyTally) looks() (signs []string, shared bool) {
 // refuses reports whether a limit refuses a request, or would if it were enforced.
 func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
-// count counts what a handler has decided.
+// count counts what the zones of a handler have decided. Of a limit that is tried only the refusals count.
 func (e *engine) count(w *way, v *limiter.Verdict) {
-	if v.Err != nil {
-		return
-	}
-	for i := range v.Entries {
-		e.entry(w, &v.Entries[i], v.Entries[i].Outcome)
-	}
-	for i := range v.Rejections {
-		e.entry(w, &v.Rejections[i], outcome.Rejected)
-	}
-}
-
-// entry counts what a zone has decided. Of a limit that is tried only the refusals count.
-func (e *engine) entry(w *way, of *limiter.Entry, o outcome.Outcome) {
-	switch {
-	case e.try == nil:
-		e.tallies.add(w, e.tallies.zones[of.Zone.Name], of, o, e.Micros())
-	case e.try.zone == of.Zone.Name && refuses(o):
-		e.try.count(of.Key)
+	for _, decided := range [][]limiter.Entry{v.Entries, v.Rejections} {
+		for i := range decided {
+			of := &decided[i]
+			if e.decided != nil {
+				w.keys = append(w.keys, strings.Clone(of.Key))
+			}
+			switch {
+			case v.Err != nil:
+			case e.try == nil:
+				e.tallies.add(w, e.tallies.zones[of.Zone.Name], of, e.Micros())
+			case e.try.zone == of.Zone.Name && refuses(of.Outcome):
+				e.try.count(of.Key)
+			}
+		}
 	}
 }
 
 // add counts what a zone has decided.
-func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, o outcome.Outcome, now int64) {
-	z.report.Outcomes[outcome.Names[o]]++
-	refused := refuses(o)
+func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, now int64) {
+	z.report.Outcomes[outcome.Names[e.Outcome]]++
+	refused := refuses(e.Outcome)
 	z.cells.add(now, refused)
 	if refused {
 		if z.report.Refused++; z.report.FirstRefused == nil {
@@ -157,7 +153,7 @@ func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, o outcome.Outcome,
 	if k.client != nil && k.client != t.personOf(x.client) {
 		k.client = nil
 	}
-	if m := z.Charge.Matcher; o != outcome.Rejected && (m == nil || m.Match(x.Status, x.RespHeader)) {
+	if m := z.Charge.Matcher; e.Asked() && (m == nil || m.Match(x.Status, x.RespHeader)) {
 		switch {
 		case e.Policy.Slots:
 			cost := e.Cost
