@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -15,21 +16,9 @@ import (
 // Admit does what a server does with a request before its routes: it refuses some requests, and drops
 // headers.
 func Admit(server *caddyhttp.Server, r *http.Request) error {
-	const (
-		longestMethod = 32
-		slop          = 4096 // what net/http adds to the option
-		separators    = len(": \r\n")
-	)
-	size := len(r.Method) + len(r.RequestURI)
-	for name, values := range r.Header {
-		for _, value := range values {
-			size += len(name) + len(value) + separators
-		}
-	}
+	const longestMethod = 32
 	host := Hostname(r.Host)
 	switch {
-	case server.MaxHeaderBytes > 0 && size > server.MaxHeaderBytes+slop:
-		return caddyhttp.Error(http.StatusRequestHeaderFieldsTooLarge, fmt.Errorf("its header has %d bytes, and the server takes %d", size, server.MaxHeaderBytes))
 	case len(r.Method) > longestMethod:
 		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("its method is too long"))
 	case r.Host == "" && r.ProtoAtLeast(1, 1) && !r.ProtoAtLeast(2, 0), !httpguts.ValidHostHeader(r.Host), host != "" && strings.Trim(host, ".") == "":
@@ -55,41 +44,27 @@ func Hostname(hostport string) string {
 // dropAliases drops headers that a CGI program would take for others: those with underscores or
 // dots, unless the server expects them, and then those with hyphens instead.
 func dropAliases(server *caddyhttp.Server, header http.Header) {
+	underscores, dots := server.ExpectedUnderscoreHeaders, server.ExpectedDotHeaders
 	for name, values := range header {
 		underscore, dot := strings.ContainsRune(name, '_'), strings.ContainsRune(name, '.')
-		var drop bool
-		switch {
-		case underscore && dot:
-			drop = !expects(server.ExpectedUnderscoreHeaders, name, false) && !expects(server.ExpectedDotHeaders, name, false)
-		case underscore:
-			drop = !expects(server.ExpectedUnderscoreHeaders, name, true)
-		case dot:
-			drop = !expects(server.ExpectedDotHeaders, name, true)
-		default:
-			drop = isAlias(server.ExpectedUnderscoreHeaders, "_", name) || isAlias(server.ExpectedDotHeaders, ".", name)
+		drop := false
+		if underscore || dot {
+			drop = len(values) > 1 || !(underscore && expects(underscores, name, "_", "_") || dot && expects(dots, name, ".", "."))
+		} else {
+			drop = expects(underscores, name, "_", "-") || expects(dots, name, ".", "-")
 		}
-		if drop || (underscore || dot) && len(values) > 1 {
+		if drop {
 			delete(header, name)
 		}
 	}
 }
 
-// expects reports whether a name is in a list, whose entries may end in *.
-func expects(list []string, name string, globs bool) bool {
+// expects reports whether a name is in a list, with another separator. Entries may end in *, but not for names with both
+// separators.
+func expects(list []string, name, separator, instead string) bool {
+	exactly := strings.ContainsRune(name, '_') && strings.ContainsRune(name, '.')
 	return slices.ContainsFunc(list, func(entry string) bool {
-		prefix, isGlob := strings.CutSuffix(entry, "*")
-		if isGlob {
-			return globs && strings.HasPrefix(name, http.CanonicalHeaderKey(prefix))
-		}
-		return name == http.CanonicalHeaderKey(entry)
-	})
-}
-
-// isAlias reports whether a name is that of an entry with hyphens.
-func isAlias(list []string, separator, name string) bool {
-	return slices.ContainsFunc(list, func(entry string) bool {
-		prefix, isGlob := strings.CutSuffix(entry, "*")
-		alias := http.CanonicalHeaderKey(strings.ReplaceAll(prefix, separator, "-"))
-		return isGlob && strings.HasPrefix(name, alias) || !isGlob && name == alias
+		matches, _ := path.Match(http.CanonicalHeaderKey(strings.ReplaceAll(entry, separator, instead)), name)
+		return matches && !(exactly && strings.HasSuffix(entry, "*"))
 	})
 }

@@ -16,11 +16,11 @@ import (
 
 // subroute is [caddyhttp.Subroute.ServeHTTP].
 func (w *walker) subroute(h *caddyhttp.Subroute, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	err := w.list(h.Routes, path+".", rw, r, next)
+	err := w.list(h.Routes, 0, path+".", rw, r, next)
 	if err == nil || h.Errors == nil {
 		return err
 	}
-	return w.list(h.Errors.Routes, path+".error ", rw, h.Errors.WithError(r, err), next)
+	return w.list(h.Errors.Routes, 0, path+".error ", rw, h.Errors.WithError(r, err), next)
 }
 
 // invoke is [caddyhttp.Invoke.ServeHTTP].
@@ -63,7 +63,7 @@ func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWri
 			continue
 		}
 		w.meets("reverse_proxy", Assumed, "is not asked; assumed that it answers 200, with the {rp.header.*} that are given")
-		return w.list(response.Routes, path+".response ", rw, r, next)
+		return w.list(response.Routes, 0, path+".response ", rw, r, next)
 	}
 	w.meets("reverse_proxy", Ends, "is not asked")
 	return w.visitor.Answer(h, rw, r)

@@ -57,7 +57,7 @@ func Walk(v Visitor, server *caddyhttp.Server, rw http.ResponseWriter, r *http.R
 			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 		}
 	}()
-	err = w.list(server.Routes, "", rw, r, w.end)
+	err = w.list(server.Routes, 0, "", rw, r, w.end)
 	if err == nil || server.Errors == nil || len(server.Errors.Routes) == 0 {
 		return err
 	}
@@ -66,7 +66,7 @@ func Walk(v Visitor, server *caddyhttp.Server, rw http.ResponseWriter, r *http.R
 		url := *original.URL
 		r.URL = &url
 	}
-	return w.list(server.Errors.Routes, "error ", rw, server.Errors.WithError(r, err), w.end)
+	return w.list(server.Errors.Routes, 0, "error ", rw, server.Errors.WithError(r, err), w.end)
 }
 
 type walker struct {
@@ -80,18 +80,13 @@ type walker struct {
 // maxInvoked bounds named routes that invoke each other.
 const maxInvoked = 200
 
-// list is [caddyhttp.RouteList.Compile]. The prefix is for the numbers of the routes.
-func (w *walker) list(routes caddyhttp.RouteList, prefix string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	return w.route(routes, 0, prefix, rw, r, next)
-}
-
-// route sends the request through route i of a list, and those behind it.
-func (w *walker) route(routes caddyhttp.RouteList, i int, prefix string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// list is [caddyhttp.RouteList.Compile], from route i of a list on. The prefix is for the numbers of the routes.
+func (w *walker) list(routes caddyhttp.RouteList, i int, prefix string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if i == len(routes) {
 		return next.ServeHTTP(rw, r)
 	}
 	behind := caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
-		return w.route(routes, i+1, prefix, rw, r, next)
+		return w.list(routes, i+1, prefix, rw, r, next)
 	})
 	return w.one(&routes[i], prefix+strconv.Itoa(i+1), rw, r, behind)
 }
