@@ -135,7 +135,7 @@ func explainHostile(t *testing.T, port string) {
 		{adminapi.Request{URL: "http://routes.test:1/"}, 400, "no server listens on port 1; the servers are srv0 ("},
 		{adminapi.Request{URL: "https://routes.test:" + port + "/"}, 400, "server srv0 has no TLS there"},
 		{adminapi.Request{URL: at, Server: "other"}, 400, `no server "other"; the servers are srv0`},
-		{adminapi.Request{URL: at, Method: "GE T"}, 400, "has a character that no method can have"},
+		{adminapi.Request{URL: at, Method: "GE T"}, 400, `invalid method "GE T"`},
 		{adminapi.Request{URL: at, From: "example.com"}, 400, `from "example.com": write an IP address`},
 		{adminapi.Request{URL: at, Header: []string{"X-Foo"}}, 400, "write it as 'Name: value'"},
 		{adminapi.Request{URL: at, Header: []string{"X Y: x"}}, 400, "is not the name of a header"},

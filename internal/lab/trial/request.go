@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -31,22 +30,20 @@ type Request struct {
 	Server  *caddyhttp.Server
 	Name    string // of the server
 	Said    string // its URL without a password
-	Remote  string // the address of the connection
 	Refused error  // the server answers without its routes
 }
 
 // Make makes the request that d describes, whose response goes to w. It sets the method of d if that is empty.
 func Make(app *caddyhttp.App, d *adminapi.Request, w http.ResponseWriter) (*Request, error) {
-	u, err := parseURL(d.URL)
+	r, err := http.NewRequestWithContext(context.Background(), d.Method, d.URL, bytes.NewReader(d.Body))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("request: %w", err)
 	}
-	d.Method = cmp.Or(d.Method, http.MethodGet)
-	if strings.IndexFunc(d.Method, placeholder.NotInFieldName) >= 0 {
-		return nil, fmt.Errorf("method %q: it has a character that no method can have", d.Method)
+	u := r.URL
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, fmt.Errorf("url %q: write a whole URL, such as https://example.com/login", d.URL)
 	}
-	remote, err := parseFrom(d.From)
-	if err != nil {
+	if r.RemoteAddr, err = parseFrom(d.From); err != nil {
 		return nil, err
 	}
 	name, port, err := serverFor(app, u, d.Server)
@@ -54,10 +51,7 @@ func Make(app *caddyhttp.App, d *adminapi.Request, w http.ResponseWriter) (*Requ
 		return nil, err
 	}
 	server := app.Servers[name]
-	r := &http.Request{
-		Method: d.Method, Host: u.Host, RemoteAddr: remote, RequestURI: u.RequestURI(),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header), Body: http.NoBody,
-	}
+	d.Method, r.RequestURI = r.Method, u.RequestURI()
 	if err := setHeader(r, d.Header); err != nil {
 		return nil, err
 	}
@@ -72,12 +66,11 @@ func Make(app *caddyhttp.App, d *adminapi.Request, w http.ResponseWriter) (*Requ
 		r.SetBasicAuth(u.User.Username(), password)
 	}
 	if len(d.Body) > 0 {
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
 		r.Header.Set("Content-Length", strconv.Itoa(len(d.Body)))
 	}
-	made := &Request{Server: server, Name: name, Said: u.Redacted(), Remote: remote, Refused: walk.Admit(server, r)}
+	made := &Request{Server: server, Name: name, Said: u.Redacted(), Refused: walk.Admit(server, r)}
 	repl := caddy.NewReplacer()
-	made.Request = caddyhttp.PrepareRequest(r.WithContext(context.Background()), repl, w, server)
+	made.Request = caddyhttp.PrepareRequest(r, repl, w, server)
 	for _, assumed := range slices.Sorted(maps.Keys(d.Assume)) {
 		name := placeholder.Full(strings.Trim(assumed, "{}"))
 		if variable, ok := strings.CutPrefix(name, "http.vars."); ok {
@@ -87,17 +80,6 @@ func Make(app *caddyhttp.App, d *adminapi.Request, w http.ResponseWriter) (*Requ
 		}
 	}
 	return made, nil
-}
-
-func parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("url: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "" {
-		return nil, fmt.Errorf("url %q: write a whole URL, such as https://example.com/login", text)
-	}
-	return u, nil
 }
 
 // parseFrom returns the address of a connection as a server sees it.

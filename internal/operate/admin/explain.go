@@ -40,7 +40,7 @@ func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.Middle
 		return nil, adminError(badRequest, "%w", err)
 	}
 	x := &explainer{ctx: ctx, stores: make(map[string]*peeking), answer: &adminapi.Explanation{
-		Method: made.Method, URL: made.Said, From: made.Remote, Server: made.Name, Listen: made.Server.Listen,
+		Method: made.Method, URL: made.Said, From: made.RemoteAddr, Server: made.Name, Listen: made.Server.Listen,
 		ClientIP: clientip.Client(made.Request), Steps: []adminapi.Step{}, Zones: []adminapi.Visit{},
 	}}
 	x.Find, x.Detailed = find, true
