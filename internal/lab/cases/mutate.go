@@ -52,21 +52,21 @@ func Mutate(text []byte, files []*File) (tried []Change, err error) {
 		for _, e := range m.edits {
 			e.put(e.was)
 		}
-		e, err := newEngine(changed)
+		alone, err := offline.Provision(changed)
 		if err != nil {
 			continue
 		}
-		tried = append(tried, Change{Change: m.String(), Accepted: accepted[m.String()], FoundBy: e.failing(files)})
-		e.Release()
+		tried = append(tried, Change{Change: m.String(), Accepted: accepted[m.String()], FoundBy: failing(alone, files)})
+		alone.Release()
 	}
 	return tried, nil
 }
 
 // failing returns the name of the first case that fails; empty if none does.
-func (e *engine) failing(files []*File) string {
+func failing(alone *offline.Config, files []*File) string {
 	for _, f := range files {
 		for _, c := range f.Cases {
-			if len(e.carryOut(f, c, false)) > 0 {
+			if len(carryOut(alone, f, c, false)) > 0 {
 				return c.Name
 			}
 		}

@@ -13,37 +13,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// engine carries out cases on a config: requests go through its routes, and the limiter decides them on an imagined
-// clock, in memory. Each case has a world of its own, with unused limits. A request runs in a coroutine, because it may
-// wait, or hold a slot while later requests come.
-type engine struct {
-	*offline.Config
-	zones map[string]*zone.Zone
-}
-
-// newEngine returns an engine for a config. The caller must release it.
-func newEngine(config []byte) (*engine, error) {
-	c, err := offline.Provision(config)
-	if err != nil {
-		return nil, err
-	}
-	return &engine{c, c.Zones()}, nil
-}
-
 // Run carries out the cases of some files on a config, which does not run.
 func Run(config []byte, files []*File) (results []Result, err error) {
-	e, err := newEngine(config)
+	alone, err := offline.Provision(config)
 	if err != nil {
 		return nil, err
 	}
-	defer e.Release()
+	defer alone.Release()
 	for _, f := range files {
 		for _, c := range f.Cases {
-			results = append(results, e.run(f, c))
+			results = append(results, run(alone, f, c))
 		}
 	}
 	return results, nil
@@ -51,10 +33,10 @@ func Run(config []byte, files []*File) (results []Result, err error) {
 
 // check returns an error if a step names a zone that the config has not. Otherwise skips would hold with a misspelled
 // zone, or one that a change has removed, whatever happens.
-func (e *engine) check(s *Step) error {
+func (w *world) check(s *Step) error {
 	for _, name := range s.zones {
-		if e.zones[name] == nil {
-			names := slices.Sorted(maps.Keys(e.zones))
+		if w.Zones[name] == nil {
+			names := slices.Sorted(maps.Keys(w.Zones))
 			return fmt.Errorf("the config has no zone %q%s, its zones are %s", name, suggest.Hint(name, names), strings.Join(names, ", "))
 		}
 	}
@@ -62,11 +44,11 @@ func (e *engine) check(s *Step) error {
 }
 
 // run carries out a case. If it fails, it is carried out again to describe what has happened.
-func (e *engine) run(f *File, c *Case) Result {
+func run(config *offline.Config, f *File, c *Case) Result {
 	began := time.Now()
-	r := Result{File: f.Name, Line: c.Line, Name: c.Name, Failures: e.carryOut(f, c, false)}
+	r := Result{File: f.Name, Line: c.Line, Name: c.Name, Failures: carryOut(config, f, c, false)}
 	if len(r.Failures) > 0 {
-		r.Failures = e.carryOut(f, c, true)
+		r.Failures = carryOut(config, f, c, true)
 	}
 	r.Took = time.Since(began)
 	return r
@@ -79,15 +61,15 @@ type sent struct {
 }
 
 // carryOut carries out a case, and returns what does not hold. What requests find out is looked at when all are over.
-func (e *engine) carryOut(f *File, c *Case, detailed bool) (failures []Failure) {
-	w, err := e.newWorld(f.URL, detailed)
+func carryOut(config *offline.Config, f *File, c *Case, detailed bool) (failures []Failure) {
+	w, err := newWorld(config, f.URL, detailed)
 	if err != nil {
 		return []Failure{{Line: c.Line, Got: err.Error()}}
 	}
 	var requests []sent
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		err := e.check(s)
+		err := w.check(s)
 		switch {
 		case err != nil:
 		case s.Request != nil:
@@ -126,9 +108,11 @@ func since(micros int64) string { return duration.Format(time.UnixMicro(micros).
 // begin is when a case begins, unless it says otherwise: at the start of a day, hour and year.
 var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// world is the world of one case.
+// world is the world of one case: requests go through the routes of a config, and the limiter decides them on an imagined
+// clock, in memory, with unused limits. A request runs in a coroutine, because it may wait, or hold a slot while later
+// requests come.
 type world struct {
-	*engine
+	*offline.Config
 	clock.Timeline
 	base     string // the beginning of URLs that are only a path; empty if the file has none
 	store    *trial.Store
@@ -137,8 +121,8 @@ type world struct {
 }
 
 // newWorld returns a world in which all limits are unused.
-func (e *engine) newWorld(base string, detailed bool) (*world, error) {
-	w := &world{engine: e, base: base, detailed: detailed}
+func newWorld(config *offline.Config, base string, detailed bool) (*world, error) {
+	w := &world{Config: config, base: base, detailed: detailed}
 	w.MoveTo(begin.UnixMicro())
 	var err error
 	w.store, w.ref, err = trial.NewStore(&w.Timeline, 0)

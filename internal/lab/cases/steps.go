@@ -52,7 +52,7 @@ func ban(args []string) ([]string, func(*world) error, error) {
 		return nil, nil, option.ErrWrong
 	}
 	return args[:1], func(w *world) error {
-		z := w.zones[args[0]]
+		z := w.Zones[args[0]]
 		key, err := z.Template.FromText(args[1])
 		switch {
 		case err != nil:

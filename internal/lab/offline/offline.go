@@ -20,8 +20,9 @@ import (
 type Config struct {
 	App      *caddyhttp.App
 	Handlers []*trial.Handler
-	Stores   []any          // of each rate limit handler, as it is in JSON; nil for the default
-	HTTP     map[string]any // the app as it is in JSON, without what sends, listens or writes
+	Zones    map[string]*zone.Zone // by name; those of one name are alike, but for their matchers
+	Stores   []any                 // of each rate limit handler, as it is in JSON; nil for the default
+	HTTP     map[string]any        // the app as it is in JSON, without what sends, listens or writes
 
 	ctx caddy.Context
 	end func()
@@ -34,7 +35,7 @@ var alone sync.Mutex
 func Provision(text []byte) (*Config, error) {
 	alone.Lock()
 	defer alone.Unlock()
-	c := new(Config)
+	c := &Config{Zones: make(map[string]*zone.Zone)}
 	if err := c.load(text); err != nil {
 		return nil, err
 	}
@@ -46,6 +47,11 @@ func Provision(text []byte) (*Config, error) {
 	c.App = module.(*caddyhttp.App)
 	if limits, err := c.ctx.AppIfConfigured("rate_limit"); err == nil {
 		c.Handlers = limits.(interface{ Handlers() []*trial.Handler }).Handlers()
+	}
+	for _, h := range c.Handlers {
+		for _, z := range h.Zones {
+			c.Zones[z.Name] = z
+		}
 	}
 	return c, nil
 }
@@ -60,17 +66,6 @@ func (c *Config) Release() {
 // Handler returns the handler of a module in the routes, or nil.
 func (c *Config) Handler(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	return trial.Find(c.Handlers, module)
-}
-
-// Zones returns the zones by name. Those of one name are alike, but for their matchers.
-func (c *Config) Zones() map[string]*zone.Zone {
-	zones := make(map[string]*zone.Zone)
-	for _, h := range c.Handlers {
-		for _, z := range h.Zones {
-			zones[z.Name] = z
-		}
-	}
-	return zones
 }
 
 // Hosts returns the hosts that the routes of a server name, without those of redirects to https, which Caddy adds. Others

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
@@ -36,10 +35,9 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if len(c.Handlers) == 0 {
 		return nil, errors.New("the config has no rate_limit handlers")
 	}
-	zones := c.Zones()
 	attempts := []*attempt{nil}
 	for _, try := range o.Tries {
-		made, err := newAttempt(zones, try)
+		made, err := newAttempt(c.Zones, try)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +52,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, names := first.result(m), slices.Sorted(maps.Keys(zones))
+	result, names := first.result(m), slices.Sorted(maps.Keys(c.Zones))
 	if twice {
 		var more []*attempt
 		for _, name := range names {
@@ -80,15 +78,13 @@ type setup struct {
 	servers []*server
 	host    string // of requests whose log has none
 	needs   *needs
-	index   map[caddyhttp.MiddlewareHandler]int
 	waits   bool // requests can wait
 }
 
 func newSetup(c *offline.Config) *setup {
-	s := &setup{config: c, needs: needsOf(c), index: make(map[caddyhttp.MiddlewareHandler]int)}
+	s := &setup{config: c, needs: needsOf(c)}
 	s.servers, s.host = serversOf(c)
-	for i, h := range c.Handlers {
-		s.index[h.Module] = i
+	for _, h := range c.Handlers {
 		s.waits = s.waits || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
 	}
 	return s
@@ -118,8 +114,8 @@ func (s *setup) pass(o *replay.Options, attempts []*attempt) (*engine, *merged, 
 type engine struct {
 	clock.Timeline
 	*setup
-	try      *attempt           // nil for the config as it is
-	limiters []*limiter.Limiter // by handler
+	try      *attempt // nil for the config as it is
+	limiters map[*trial.Handler]*limiter.Limiter
 	store    *trial.Store
 	tallies  *tallies
 	unknown  *unknown
@@ -130,7 +126,8 @@ type engine struct {
 
 func (s *setup) newEngine(try *attempt) (*engine, error) {
 	e := &engine{
-		setup: s, try: try, tallies: newTallies(s.config, s.needs.maxKeys), unknown: &unknown{handlers: make(map[string]string)},
+		setup: s, try: try, limiters: make(map[*trial.Handler]*limiter.Limiter),
+		tallies: newTallies(s.config, s.needs.maxKeys), unknown: &unknown{handlers: make(map[string]string)},
 	}
 	made, ref, err := trial.NewStore(&e.Timeline, s.needs.maxKeys)
 	if err != nil {
@@ -144,7 +141,7 @@ func (s *setup) newEngine(try *attempt) (*engine, error) {
 				return nil, err
 			}
 		}
-		e.limiters = append(e.limiters, limiter.New(limiter.Config{Zones: zones, Store: ref, Logger: zap.NewNop(), Clock: &e.Timeline}))
+		e.limiters[h] = limiter.New(limiter.Config{Zones: zones, Store: ref, Logger: zap.NewNop(), Clock: &e.Timeline})
 	}
 	return e, nil
 }
@@ -194,6 +191,9 @@ func request(next *held, engines []*engine) {
 	x := &exchange{held: next, setup: first.setup, client: next.ClientIP, server: first.serverOf(&next.Record), person: first.tallies.personIn(&next.Record)}
 	for _, e := range engines {
 		e.MoveTo(next.start)
+		if e.since++; e.since%sweepEvery == 0 {
+			e.store.Sweep()
+		}
 		x.ways = append(x.ways, way{exchange: x, engine: e, end: max(e.Micros(), next.start+next.Duration.Microseconds())})
 	}
 	if r := x.make(); r == nil {
@@ -208,17 +208,7 @@ func request(next *held, engines []*engine) {
 		first.tallies.request(x, first.Micros())
 		first.unknown.see(x)
 	}
-	for _, e := range engines {
-		e.maintain()
-	}
 }
 
 // sweepEvery is after how many requests the store is swept, which does not do so by itself on a clock of its own.
 const sweepEvery = 1 << 15
-
-// maintain sweeps the store now and then.
-func (e *engine) maintain() {
-	if e.since++; e.since%sweepEvery == 0 {
-		e.store.Sweep()
-	}
-}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -145,11 +146,8 @@ func (x *exchange) Answer(caddyhttp.MiddlewareHandler, http.ResponseWriter, *htt
 
 // Decides implements [walk.Visitor]. The log has the names of users that were authenticated, and not their passwords.
 func (x *exchange) Decides(h caddyhttp.MiddlewareHandler) bool {
-	if _, ok := x.index[h]; ok {
-		return true
-	}
-	_, ok := h.(*caddyauth.Authentication)
-	return ok
+	_, isAuthentication := h.(*caddyauth.Authentication)
+	return isAuthentication || x.config.Handler(h) != nil
 }
 
 // Serve implements [walk.Visitor]. The request goes on as long as it does in one of the engines.
@@ -161,7 +159,7 @@ func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWri
 	} else {
 		for i := range x.ways {
 			if w := &x.ways[i]; !w.ended || len(x.ways) == 1 { // error routes may decide again
-				w.ended, err = w.decide(x.index[module], r)
+				w.ended, err = w.decide(x.config.Handler(module), r)
 				passes = passes || !w.ended
 			}
 		}
@@ -173,10 +171,9 @@ func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWri
 }
 
 // decide decides at a handler.
-func (w *way) decide(nth int, r *http.Request) (ended bool, err error) {
-	h, e := w.config.Handlers[nth], w.engine
-	v := e.limiters[nth].Decide(r)
-	e.count(w, v)
+func (w *way) decide(h *trial.Handler, r *http.Request) (ended bool, err error) {
+	v := w.engine.limiters[h].Decide(r)
+	w.engine.count(w, v)
 	switch {
 	case v.Err != nil:
 		w.failed, ended, err = v.Err, true, v.Err

@@ -129,6 +129,8 @@ func (n *needs) charge(charge map[string]any, in use) {
 // celHeader finds the headers in expressions.
 var celHeader = regexp.MustCompile(`\bheader(?:_regexp)?\(\{?\s*['"]([\w-]+)['"]`)
 
+var placeholders = regexp.MustCompile(`\{[^{}]+\}`)
+
 // text notes the placeholders in a text.
 func (n *needs) text(text string, in use) {
 	for _, found := range celHeader.FindAllStringSubmatch(text, -1) {

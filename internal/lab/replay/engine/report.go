@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
@@ -51,7 +48,7 @@ func (t *tallies) unjudged(z *zoneTally, met int64) string {
 // reportOf returns what is known of a zone before it has done anything.
 func reportOf(z *zone.Zone) *replay.Zone {
 	made := &replay.Zone{
-		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "",
+		Name: z.Name, Limit: z.Description, Key: z.Template.Form(), DryRun: z.Rollout() != "",
 		Outcomes: make(map[string]int64), Top: []*replay.Key{}, PeakKeys: []string{},
 	}
 	if p := z.Own.Fixed(); p != nil {
@@ -130,13 +127,4 @@ func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.What
 		return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Events, b.Events))
 	})
 	return slices.CompactFunc(rows, func(a, b replay.WhatIf) bool { return a.Limit == b.Limit })
-}
-
-var placeholders = regexp.MustCompile(`\{[^{}]+\}`)
-
-// shortKey returns the text of a key with placeholders as in the Caddyfile.
-func shortKey(text string) string {
-	return placeholders.ReplaceAllStringFunc(text, func(name string) string {
-		return "{" + placeholder.Short(strings.Trim(name, "{}")) + "}"
-	})
 }

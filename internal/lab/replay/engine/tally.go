@@ -67,12 +67,10 @@ func newTallies(c *offline.Config, maxKeys int) *tallies {
 		seed: maphash.MakeSeed(), clients: make(map[uint64]*person), zones: make(map[string]*zoneTally),
 		from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
 	}
-	for _, h := range c.Handlers {
-		for _, z := range h.Zones {
-			made := &zoneTally{Zone: z, report: reportOf(z), keys: make(map[string]*keyTally), room: maxCells}
-			made.window = int64(math.Round(made.report.Window * 1e6))
-			t.zones[z.Name] = made
-		}
+	for name, z := range c.Zones {
+		made := &zoneTally{Zone: z, report: reportOf(z), keys: make(map[string]*keyTally), room: maxCells}
+		made.window = int64(math.Round(made.report.Window * 1e6))
+		t.zones[name] = made
 	}
 	return t
 }
