@@ -10,6 +10,7 @@ package engine
 import (
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -206,7 +207,10 @@ func request(next *held, engines []*engine) {
 	}
 	if first.try == nil {
 		first.tallies.request(x, first.Micros())
-		first.unknown.see(x)
+		first.unknown.proxies.see(x)
+		if x.Status == http.StatusTooManyRequests {
+			first.unknown.before++
+		}
 	}
 }
 

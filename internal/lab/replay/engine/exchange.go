@@ -123,7 +123,8 @@ func (x *exchange) walk(r *http.Request) {
 		x.failed = err
 	}
 	if x.failed != nil {
-		x.ways[0].engine.unknown.fail(x.failed)
+		u := x.ways[0].engine.unknown
+		u.failed, u.why = u.failed+1, cmp.Or(u.why, x.failed)
 	}
 }
 
@@ -135,7 +136,8 @@ var (
 // Meets implements [walk.Visitor].
 func (x *exchange) Meets(s adminapi.Step) {
 	if s.Effect == walk.Assumed {
-		x.ways[0].engine.unknown.assume(s.Handler, s.Note)
+		handlers := x.ways[0].engine.unknown.handlers
+		handlers[s.Handler] = cmp.Or(handlers[s.Handler], s.Note)
 	}
 }
 

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
@@ -80,7 +82,7 @@ func (m *merged) close() {
 func (m *merged) each(f func(*held)) error {
 	for {
 		behind := m.behind()
-		if behind == nil || behind.newest == math.MaxInt64 {
+		if behind.newest == math.MaxInt64 {
 			m.Finish()
 			return nil
 		}
@@ -94,14 +96,9 @@ func (m *merged) each(f func(*held)) error {
 	}
 }
 
-// behind returns the log that was read the least far; nil without any.
-func (m *merged) behind() (behind *source) {
-	for _, s := range m.sources {
-		if behind == nil || s.newest < behind.newest {
-			behind = s
-		}
-	}
-	return behind
+// behind returns the log that was read the least far.
+func (m *merged) behind() *source {
+	return slices.MinFunc(m.sources, func(a, b *source) int { return cmp.Compare(a.newest, b.newest) })
 }
 
 // fill reads a record, and puts it into the queue.

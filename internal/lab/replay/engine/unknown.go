@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -25,30 +24,6 @@ type unknown struct {
 	proxies  proxies
 
 	list []string
-}
-
-// see notes what the record of a request does not have.
-func (u *unknown) see(x *exchange) {
-	if x.server != nil {
-		u.proxies.see(x)
-	}
-	if x.Status == http.StatusTooManyRequests {
-		u.before++
-	}
-}
-
-// assume notes what was assumed about a handler that is not run.
-func (u *unknown) assume(name, note string) {
-	if _, known := u.handlers[name]; !known {
-		u.handlers[name] = note
-	}
-}
-
-// fail notes a request that could not be decided.
-func (u *unknown) fail(why error) {
-	if u.failed++; u.why == nil {
-		u.why = why
-	}
 }
 
 // assumed says what is not known if it is so, and what was assumed.
@@ -119,8 +94,11 @@ type proxies struct {
 	resolved int64  // requests whose client is that of the log, which the config would not find out
 }
 
-// see notes a request whose client is known.
+// see notes a request.
 func (p *proxies) see(x *exchange) {
+	if x.server == nil {
+		return
+	}
 	field, trusts, remote := x.forwarded(), x.server.trusts, cmp.Or(x.RemoteIP, x.ClientIP)
 	p.trusts = p.trusts || trusts
 	if x.client == remote {
