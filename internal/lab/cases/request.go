@@ -146,7 +146,7 @@ func baseOf(c *offline.Config) (string, error) {
 func siteOf(app *caddyhttp.App, server *caddyhttp.Server, host string) string {
 	listen := strings.Join(server.Listen[:min(1, len(server.Listen))], "")
 	scheme, usual, port := "http", ":80", listen[strings.LastIndexByte(listen, ':')+1:]
-	if len(server.TLSConnPolicies) > 0 && port != fmt.Sprint(cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort)) {
+	if len(server.TLSConnPolicies) > 0 && port != fmt.Sprint(trial.Port(app, "http")) {
 		scheme, usual = "https", ":443"
 	}
 	return scheme + "://" + strings.ReplaceAll(host, "*", "www") + strings.TrimSuffix(":"+port, usual)

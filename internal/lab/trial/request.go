@@ -125,7 +125,7 @@ func setHeader(r *http.Request, fields []string) error {
 
 // setTLS makes the request one over TLS, if its URL says so and the server does.
 func setTLS(app *caddyhttp.App, name string, server *caddyhttp.Server, r *http.Request, u *url.URL, port int) error {
-	expects := len(server.TLSConnPolicies) > 0 && port != cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort)
+	expects := len(server.TLSConnPolicies) > 0 && port != Port(app, "http")
 	switch https := u.Scheme == "https"; {
 	case expects && !https:
 		return fmt.Errorf("url %q: server %s expects TLS there: write https", u.Redacted(), name)
@@ -145,12 +145,7 @@ func setTLS(app *caddyhttp.App, name string, server *caddyhttp.Server, r *http.R
 // serverFor returns the server that gets a request for a URL, and the port.
 func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port int, err error) {
 	if port, _ = strconv.Atoi(u.Port()); port == 0 {
-		switch u.Scheme {
-		case "http":
-			port = cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort)
-		case "https":
-			port = cmp.Or(app.HTTPSPort, caddyhttp.DefaultHTTPSPort)
-		}
+		port = Port(app, u.Scheme)
 	}
 	all := slices.Sorted(maps.Keys(app.Servers))
 	if named != "" {
@@ -175,6 +170,14 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 		return found[0], port, nil
 	}
 	return "", 0, fmt.Errorf("url %q: several servers may get it, %s: name the server", u.Redacted(), strings.Join(found, " and "))
+}
+
+// Port returns the port of URLs that name none.
+func Port(app *caddyhttp.App, scheme string) int {
+	if scheme == "http" {
+		return cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort)
+	}
+	return cmp.Or(app.HTTPSPort, caddyhttp.DefaultHTTPSPort)
 }
 
 // Hears reports whether an address that a server listens on gets requests to a port. A socket has none, so it may.

@@ -57,12 +57,8 @@ func (s *setup) serverOf(r *logs.Record) (best *server) {
 		host, written = host[:i], host[i+1:]
 	}
 	port, err := strconv.Atoi(written)
-	switch {
-	case err == nil:
-	case r.Scheme == "http":
-		port = cmp.Or(s.config.App.HTTPPort, caddyhttp.DefaultHTTPPort)
-	default:
-		port = cmp.Or(s.config.App.HTTPSPort, caddyhttp.DefaultHTTPSPort)
+	if err != nil {
+		port = trial.Port(s.config.App, r.Scheme)
 	}
 	redirected := r.Scheme == "http" && r.Status == http.StatusPermanentRedirect // to https, for a host of another server
 	bestFit := -1
