@@ -1,24 +1,26 @@
 package cases
 
 import (
-	"encoding/xml"
 	"io"
 	"strings"
 	"text/template"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // The template of a report in JUnit XML. The class of a case is its file, and that of a change says which config it changes.
-var junit = template.Must(template.New("junit").Funcs(template.FuncMap{"xml": inXML, "text": inWords}).Parse(
-	xml.Header + `<testsuites>
+var junit = template.Must(template.New("junit").Funcs(template.FuncMap{"plain": say.Printable, "text": inWords}).Parse(
+	`<?xml version="1.0" encoding="UTF-8"?>
+<testsuites>
 	<testsuite name="caddy rate-limit test" time="{{printf "%.3f" .Took.Seconds}}">
 {{- range .Cases}}
-		<testcase classname="{{xml .File}}" name="{{xml .Name}}" time="{{printf "%.3f" .Took.Seconds}}">
+		<testcase classname="{{.File | plain | html}}" name="{{.Name | plain | html}}" time="{{printf "%.3f" .Took.Seconds}}">
 {{- if .Failures}}
-			<failure message="{{xml (index .Failures 0).Got}}">{{xml (text .)}}</failure>
+			<failure message="{{(index .Failures 0).Got | plain | html}}">{{text . | html}}</failure>
 		{{end}}</testcase>
 {{- end}}
 {{- range .Changes}}
-		<testcase classname="changes of {{xml .Config}}" name="{{xml .Change}}">
+		<testcase classname="changes of {{.Config | plain | html}}" name="{{.Change | plain | html}}">
 {{- if and (not .FoundBy) (not .Accepted)}}
 			<failure message="no case fails with this change"></failure>
 		{{end}}</testcase>
@@ -26,12 +28,6 @@ var junit = template.Must(template.New("junit").Funcs(template.FuncMap{"xml": in
 	</testsuite>
 </testsuites>
 `))
-
-func inXML(text string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // cannot fail: a Builder does not
-	return b.String()
-}
 
 func inWords(r Result) string {
 	var b strings.Builder

@@ -41,9 +41,9 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 // write writes a line for a case, and what does not hold of it.
 func (r *Result) write(b *strings.Builder, width int) {
 	if len(r.Failures) == 0 {
-		fmt.Fprintf(b, "ok    %s\n", r.Name)
+		fmt.Fprintf(b, "ok    %s\n", say.Printable(r.Name))
 	} else {
-		fmt.Fprintf(b, "FAIL  %s\n", r.Name)
+		fmt.Fprintf(b, "FAIL  %s\n", say.Printable(r.Name))
 	}
 	for i := range r.Failures {
 		r.Failures[i].write(b, r.File, width)

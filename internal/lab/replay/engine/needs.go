@@ -104,9 +104,6 @@ func (n *needs) member(name string, value any, in use) {
 	n.walk(value, in)
 }
 
-// chargeHeader is the option that removes a header of responses.
-const chargeHeader = "charge header"
-
 // charge notes what a zone reads of responses.
 func (n *needs) charge(charge map[string]any, in use) {
 	add := func(option, what, header, assumed string) {
@@ -116,8 +113,7 @@ func (n *needs) charge(charge map[string]any, in use) {
 		add("charge json", "the body of the response", "", "each request costs what it does without this option")
 	}
 	if name, ok := charge["header"].(string); ok {
-		name = http.CanonicalHeaderKey(name)
-		add(chargeHeader, "response header "+name+", which this option removes before the log", name, notSent)
+		add("charge header", "response header "+http.CanonicalHeaderKey(name)+", which this option removes before the log", "", notSent)
 	}
 	fields, _ := charge["match_header"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -78,7 +78,7 @@ func (u *unknown) use(used *use, formats []*logs.Format) {
 	if used.zone != "" {
 		what = "zone " + used.zone + ", " + used.option + ": " + what
 	}
-	u.assumed(!used.decides() && (used.header == "" || used.option == chargeHeader || slices.ContainsFunc(formats, func(f *logs.Format) bool {
+	u.assumed(!used.decides() && (used.header == "" || slices.ContainsFunc(formats, func(f *logs.Format) bool {
 		return used.response && !f.RespHeader.Has(used.header) || !used.response && !f.Header.Has(used.header)
 	})), what, used.assumed)
 }
