@@ -32,9 +32,6 @@ func Admit(server *caddyhttp.Server, r *http.Request) error {
 
 // Hostname returns a host without its port.
 func Hostname(hostport string) string {
-	if strings.IndexByte(hostport, ':') < 0 {
-		return hostport // SplitHostPort would allocate an error
-	}
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		return host
 	}
