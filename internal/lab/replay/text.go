@@ -68,8 +68,6 @@ func (t *report) at(moment time.Time) string {
 	return moment.In(t.zone).Format("01-02 15:04:05")
 }
 
-const maxLogs = 3 // that are named
-
 // affected returns the zones, those first that refuse most.
 func (r *Result) affected() []*Zone {
 	zones := slices.Clone(r.Zones)
@@ -119,18 +117,11 @@ func (t *report) head() {
 	} else {
 		t.line("%s, %s by %s", t.span(), Plural(t.Requests, "request"), Plural(int64(t.Clients), "client"))
 	}
-	var logs []string
-	for _, l := range t.Logs[:min(len(t.Logs), maxLogs)] {
-		logs = append(logs, say.Cut(say.Printable(l.Name), Width-10))
-	}
-	if more := len(t.Logs) - maxLogs; more > 0 {
-		logs = append(logs, fmt.Sprintf("and %d more", more))
-	}
 	config := ""
 	if t.Config != "" {
 		config = "; config " + say.Cut(say.Printable(t.Config), Width-10)
 	}
-	t.wrap("", "  ", fmt.Sprintf("%s: %s, %.1f s%s", Plural(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), t.Took.Seconds(), config))
+	t.wrap("", "  ", fmt.Sprintf("%s, %.1f s%s", Plural(int64(len(t.Logs)), "log"), t.Took.Seconds(), config))
 	if t.NoRequests > 0 {
 		t.line("%s not about requests", Plural(t.NoRequests, "line"))
 	}
