@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -49,8 +48,7 @@ var words = map[string]word{
 	"any":         {0, "", plain(func(r *Request, _ []string) { r.any = true })},
 	"retry_after": {1, aDuration + ", or none", retryAfter},
 	"response": {2, "a header and its value, or none, such as RateLimit-Policy \"...\"", plain(func(r *Request, args []string) {
-		name := strings.TrimSuffix(args[0], ":")
-		r.expect("response "+name, args[1], func(x *exchange) string { return x.responded(name) })
+		r.responds(strings.TrimSuffix(args[0], ":"), args[1])
 	})},
 	"contains": {1, "a text that is in the body of the response", plain(func(r *Request, args []string) {
 		r.expect("contains", args[0], func(x *exchange) string {
@@ -99,6 +97,11 @@ func (r *Request) complete() (zones []string) {
 // expect expects a fact of the last request, in a normal form.
 func (r *Request) expect(what, want string, got func(*exchange) string) {
 	r.facts = append(r.facts, fact{what, want, got})
+}
+
+// responds expects a header of the last response.
+func (r *Request) responds(name, want string) {
+	r.expect("response "+name, want, func(x *exchange) string { return x.responded(name) })
 }
 
 // in expects a fact of what has happened to the last request in a zone.
@@ -150,15 +153,9 @@ func retryAfter(r *Request, args []string) error {
 		if err != nil {
 			return err
 		}
-		want = duration.Format((d + time.Second - 1).Truncate(time.Second))
+		want = strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 	}
-	r.expect("retry_after", want, func(x *exchange) string {
-		text := x.responded("Retry-After")
-		if d, err := time.ParseDuration(text + "s"); err == nil {
-			return duration.Format(d)
-		}
-		return text
-	})
+	r.responds("Retry-After", want)
 	return nil
 }
 

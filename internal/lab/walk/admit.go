@@ -16,10 +16,9 @@ import (
 // Admit does what a server does with a request before its routes: it refuses some requests, and drops
 // headers.
 func Admit(server *caddyhttp.Server, r *http.Request) error {
-	const longestMethod = 32
 	host := Hostname(r.Host)
 	switch {
-	case len(r.Method) > longestMethod:
+	case len(r.Method) > 32: // as in Caddy
 		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("its method is too long"))
 	case r.Host == "" && r.ProtoAtLeast(1, 1) && !r.ProtoAtLeast(2, 0), !httpguts.ValidHostHeader(r.Host), host != "" && strings.Trim(host, ".") == "":
 		return caddyhttp.Error(http.StatusBadRequest, errors.New("it has no valid host"))
