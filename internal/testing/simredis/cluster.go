@@ -2,7 +2,9 @@ package simredis
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -147,18 +149,115 @@ func (s *Server) KeysIn(slot uint16) (all []string) {
 	return all
 }
 
-// Leaving are the slots that are on their way to other nodes.
-func (s *Server) Leaving() map[uint16]string {
-	if s.View == nil {
-		return nil
-	}
-	return s.View.Leaving
+// Table says which node of a Cluster has which slots, since some change. It is not changed.
+type Table struct {
+	Epoch  int64   // how many changes there were
+	Ranges []Range // in the order of their slots
 }
 
-// Coming are the slots that are on their way to this node.
-func (s *Server) Coming() map[uint16]string {
-	if s.View == nil {
-		return nil
-	}
-	return s.View.Coming
+// Range is some slots that follow each other, and the address of their node.
+type Range struct {
+	First, Last int
+	Owner       string
 }
+
+// Owner returns the address of the node that has a slot; "" if none has it.
+func (t *Table) Owner(slot uint16) string {
+	for _, r := range t.Ranges {
+		if r.First <= int(slot) && int(slot) <= r.Last {
+			return r.Owner
+		}
+	}
+	return ""
+}
+
+// Replaced is the table when one node has taken the place of another one.
+func (t *Table) Replaced(old, next string) *Table {
+	n := &Table{t.Epoch + 1, slices.Clone(t.Ranges)}
+	for i := range n.Ranges {
+		if n.Ranges[i].Owner == old {
+			n.Ranges[i].Owner = next
+		}
+	}
+	return n
+}
+
+// Moved is the table when another node has a slot.
+func (t *Table) Moved(slot uint16, to string) *Table {
+	n, one := &Table{Epoch: t.Epoch + 1}, int(slot)
+	for _, r := range t.Ranges {
+		if r.Last < one || one < r.First {
+			n.Ranges = append(n.Ranges, r)
+			continue
+		}
+		if r.First < one {
+			n.Ranges = append(n.Ranges, Range{r.First, one - 1, r.Owner})
+		}
+		n.Ranges = append(n.Ranges, Range{one, one, to})
+		if one < r.Last {
+			n.Ranges = append(n.Ranges, Range{one + 1, r.Last, r.Owner})
+		}
+	}
+	return n
+}
+
+// Slots is how many slots the keys of a Cluster are spread over.
+const Slots = 16384
+
+// Slot returns the slot of a key, computed bit by bit: the CRC-16 (XMODEM) of what is in its first braces, if that is
+// something.
+func Slot(key string) uint16 {
+	if _, behind, found := strings.Cut(key, "{"); found {
+		if tag, _, closed := strings.Cut(behind, "}"); closed && tag != "" {
+			key = tag
+		}
+	}
+	crc := uint16(0)
+	for _, c := range []byte(key) {
+		crc ^= uint16(c) << 8
+		for range 8 {
+			high := crc >> 15
+			crc = crc<<1 ^ high*0x1021
+		}
+	}
+	return crc % Slots
+}
+
+// Sentinel is a Redis Sentinel that watches one master. It is not safe for concurrent use.
+type Sentinel struct {
+	Name   string // of the master
+	Master string // its address
+	Epoch  int64  // of the last failover that this Sentinel knows
+}
+
+// Do carries out a command, and returns the reply as it goes over the wire.
+func (s *Sentinel) Do(args ...string) []byte { return appendReply(nil, s.reply(args)) }
+
+func (s *Sentinel) reply(args []string) any {
+	name := strings.ToUpper(args[0])
+	switch {
+	case name == "HELLO":
+		return []any{"server", "redis", "version", "7.0.15", "proto", int64(2), "id", int64(1), "mode", "sentinel", "modules", []any{}}
+	case name == "SENTINEL" && len(args) == 3:
+		return s.sentinel(strings.ToUpper(args[1]), args[2])
+	}
+	return failed("ERR unknown command '" + args[0] + "', with args beginning with: ")
+}
+
+func (s *Sentinel) sentinel(command, name string) any {
+	host, port, _ := net.SplitHostPort(s.Master)
+	switch {
+	case command == "GET-MASTER-ADDR-BY-NAME" && name == s.Name:
+		return []any{host, port}
+	case command == "GET-MASTER-ADDR-BY-NAME":
+		return absent{}
+	case command == "MASTER" && name == s.Name:
+		return []any{"name", s.Name, "ip", host, "port", port, "flags", "master", "config-epoch", strconv.FormatInt(s.Epoch, 10)}
+	case command == "MASTER":
+		return failed("ERR No such master with that name")
+	}
+	return failed("ERR unknown subcommand '" + command + "'. Try SENTINEL HELP.")
+}
+
+// Switch has the Sentinel know of a failover.
+func (s *Sentinel) Switch(master string, epoch int64) { s.Master, s.Epoch = master, epoch }

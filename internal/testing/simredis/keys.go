@@ -1,6 +1,7 @@
 package simredis
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,4 +140,190 @@ func (s *Server) pexpire(args []string) any {
 		delete(s.keys, args[0])
 	}
 	return int64(1)
+}
+
+// index is a place in a list of some length, which is counted from its end if it is negative.
+func index(text string, length int) int {
+	i := int(number(text))
+	if i < 0 {
+		i += length
+	}
+	return i
+}
+
+// within returns the part of a list from one index to another.
+func within(list []string, from, to string) []string {
+	a, b := max(0, index(from, len(list))), min(index(to, len(list)), len(list)-1)
+	if a > b {
+		return nil
+	}
+	return list[a : b+1]
+}
+
+func (s *Server) llen(args []string) any { return int64(len(s.entry(args[0]).list)) }
+
+func (s *Server) lindex(args []string) any {
+	list := s.entry(args[0]).list
+	if i := index(args[1], len(list)); i >= 0 && i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+func (s *Server) lrange(args []string) any {
+	all := []any{}
+	for _, element := range within(s.entry(args[0]).list, args[1], args[2]) {
+		all = append(all, element)
+	}
+	return all
+}
+
+func (s *Server) rpush(args []string) any {
+	e := s.made(args[0])
+	e.list = append(e.list, args[1:]...)
+	return int64(len(e.list))
+}
+
+func (s *Server) lset(args []string) any {
+	list := s.entry(args[0]).list
+	list[index(args[1], len(list))] = args[2]
+	return status("OK")
+}
+
+func (s *Server) ltrim(args []string) any {
+	e := s.entry(args[0])
+	e.list = slices.Clone(within(e.list, args[1], args[2]))
+	s.tidy(args[0])
+	return status("OK")
+}
+
+// It removes so many elements from the beginning, or from the end if the number is negative.
+func (s *Server) lrem(args []string) any {
+	e, count := s.entry(args[0]), number(args[1])
+	left, removed := max(count, -count), int64(0)
+	remove := func(text string) bool {
+		if text != args[2] || left == 0 {
+			return false
+		}
+		left--
+		removed++
+		return true
+	}
+	if count < 0 {
+		slices.Reverse(e.list)
+	}
+	e.list = slices.DeleteFunc(e.list, remove)
+	if count < 0 {
+		slices.Reverse(e.list)
+	}
+	s.tidy(args[0])
+	return removed
+}
+
+// scored is a member of a sorted set.
+type scored struct {
+	name  string
+	score float64
+}
+
+func (e *entry) place(name string) int {
+	return slices.IndexFunc(e.set, func(m scored) bool { return m.name == name })
+}
+
+// score is an argument that must be one.
+func score(text string) float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// between returns the members whose scores are in a range. An end of it that begins with "(" does not belong to it.
+func (e *entry) between(from, to string) (in []scored) {
+	from, above := strings.CutPrefix(from, "(")
+	to, below := strings.CutPrefix(to, "(")
+	low, high := score(from), score(to)
+	for _, m := range e.set {
+		if (m.score > low || m.score == low && !above) && (m.score < high || m.score == high && !below) {
+			in = append(in, m)
+		}
+	}
+	return in
+}
+
+// precise is a score as Redis writes it.
+func precise(score float64) string { return strconv.FormatFloat(score, 'g', 17, 64) }
+
+func (s *Server) zadd(args []string) any {
+	e, added := s.made(args[0]), int64(0)
+	for i := 1; i < len(args); i += 2 {
+		if at := e.place(args[i+1]); at >= 0 {
+			e.set = slices.Delete(e.set, at, at+1)
+		} else {
+			added++
+		}
+		e.set = append(e.set, scored{args[i+1], score(args[i])})
+	}
+	slices.SortFunc(e.set, func(a, b scored) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.name, b.name)) })
+	return added
+}
+
+func (s *Server) zcard(args []string) any { return int64(len(s.entry(args[0]).set)) }
+
+func (s *Server) zcount(args []string) any {
+	return int64(len(s.entry(args[0]).between(args[1], args[2])))
+}
+
+func (s *Server) zscore(args []string) any {
+	e := s.entry(args[0])
+	if at := e.place(args[1]); at >= 0 {
+		return precise(e.set[at].score)
+	}
+	return nil
+}
+
+func (s *Server) zrem(args []string) any {
+	return s.without(args[0], func(m scored) bool { return slices.Contains(args[1:], m.name) })
+}
+
+func (s *Server) zremRangeByScore(args []string) any {
+	in := s.entry(args[0]).between(args[1], args[2])
+	return s.without(args[0], func(m scored) bool { return slices.Contains(in, m) })
+}
+
+// without takes members out of the set of a key, and returns how many they were.
+func (s *Server) without(key string, out func(scored) bool) any {
+	e := s.entry(key)
+	were := len(e.set)
+	e.set = slices.DeleteFunc(e.set, out)
+	s.tidy(key)
+	return int64(were - len(e.set))
+}
+
+// zrangeByScore is ZRANGEBYSCORE, or ZREVRANGEBYSCORE, whose range begins with the greater end.
+func (s *Server) zrangeByScore(args []string, back bool) any {
+	from, to := args[1], args[2]
+	if back {
+		from, to = to, from
+	}
+	in := s.entry(args[0]).between(from, to)
+	if back {
+		slices.Reverse(in)
+	}
+	scores := false
+	for i := 3; i < len(args); i++ {
+		if scores = scores || args[i] == "WITHSCORES"; args[i] == "LIMIT" {
+			in = in[min(int(number(args[i+1])), len(in)):]
+			in = in[:min(int(number(args[i+2])), len(in))]
+			i += 2
+		}
+	}
+	all := []any{}
+	for _, m := range in {
+		if all = append(all, m.name); scores {
+			all = append(all, precise(m.score))
+		}
+	}
+	return all
 }

@@ -3,7 +3,6 @@ package simredis
 import (
 	"encoding/binary"
 	"strings"
-	"sync"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -16,18 +15,7 @@ type part struct {
 	size int
 }
 
-var formats sync.Map // their parts, by text
-
-func parts(l *lua.LState, format string) []part {
-	if known, ok := formats.Load(format); ok {
-		return known.([]part)
-	}
-	all := parseFormat(l, format)
-	formats.Store(format, all)
-	return all
-}
-
-func parseFormat(l *lua.LState, format string) (all []part) {
+func parts(l *lua.LState, format string) (all []part) {
 	format, big := strings.CutPrefix(format, ">")
 	if !big {
 		l.RaiseError("simredis knows big-endian formats only, got %s", format)
@@ -72,6 +60,18 @@ func pack(l *lua.LState) int {
 	return 1
 }
 
+// integer is a big-endian integer of up to eight bytes.
+func integer(b string, signed bool) lua.LNumber {
+	var value uint64
+	for _, c := range []byte(b) {
+		value = value<<8 | uint64(c)
+	}
+	if shift := 64 - 8*len(b); signed {
+		return lua.LNumber(int64(value<<shift) >> shift)
+	}
+	return lua.LNumber(value)
+}
+
 func unpack(l *lua.LState) int {
 	all, text := parts(l, l.CheckString(1)), l.CheckString(2)
 	at, first := l.OptInt(3, 1)-1, l.GetTop()
@@ -92,16 +92,7 @@ func unpack(l *lua.LState) int {
 			at += end + 1
 		default:
 			need(p.size)
-			var value uint64
-			for _, b := range []byte(text[at : at+p.size]) {
-				value = value<<8 | uint64(b)
-			}
-			if p.kind == 'i' {
-				shift := 64 - 8*p.size
-				l.Push(lua.LNumber(int64(value<<shift) >> shift))
-			} else {
-				l.Push(lua.LNumber(value))
-			}
+			l.Push(integer(text[at:at+p.size], p.kind == 'i'))
 			at += p.size
 		}
 	}
@@ -117,15 +108,7 @@ func decode(b string) (lua.LValue, int) {
 		if len(b) < 1+size {
 			return nil, 0
 		}
-		var value uint64
-		for _, c := range []byte(b[1 : 1+size]) {
-			value = value<<8 | uint64(c)
-		}
-		if signed {
-			shift := 64 - 8*size
-			return lua.LNumber(int64(value<<shift) >> shift), 1 + size
-		}
-		return lua.LNumber(value), 1 + size
+		return integer(b[1:1+size], signed), 1 + size
 	}
 	text := func(head, size int) (lua.LValue, int) {
 		if len(b) < head+size {

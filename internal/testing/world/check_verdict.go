@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -86,6 +87,68 @@ func (h *History) alone() (violations []string) {
 			if used[at] += p.Cost; used[at] > most {
 				violations = append(violations, fmt.Sprintf("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], p.Zone, p.Key))
 			}
+		}
+	}
+	return violations
+}
+
+var _ = promiseOfKeys("what a response says to have cost is charged, no more and no less", (*key).spent)
+
+// spent checks that a request that has passed is charged what its response says, in a header or in its body. A
+// response that its client breaks off may be charged more. What Redis has not decided in the end pays nothing: a charge of an
+// earlier try is given back.
+func (k *key) spent() (violations []string) {
+	if k.slots() || k.Judges || k.queues() || len(k.Killed) > 0 {
+		return nil
+	}
+	for i := range k.Verdicts {
+		v := &k.Verdicts[i]
+		e := &k.Plan.Events[v.Event]
+		if a := k.chargedFor(v); a != nil && v.Passes && v.Outcome == outcome.Allowed && e.Kind == Request && e.For == 0 && e.Delta != 0 && a.Cost == e.Cost {
+			if want := e.spends() - e.Cost; a.Delta != want {
+				violations = append(violations, fmt.Sprintf("the response to client %d says %d, and zone %d, key %d is charged %d and %d", v.Event, e.spends(), k.zone, k.key, a.Cost, a.Delta))
+			}
+		}
+	}
+	return violations
+}
+
+// chargedFor returns the only charge of a request, if it looks like no other one.
+func (k *key) chargedFor(v *Verdict) (only *Answer) {
+	for _, a := range k.admitted {
+		if a.Event != v.Event || a.Decision.Uncharged {
+			continue
+		}
+		for _, b := range k.admitted {
+			if b != a && b.Decision.Booked() == a.Decision.Booked() && b.Cost == a.Cost {
+				return nil
+			}
+		}
+		if only != nil {
+			return nil
+		}
+		only = a
+	}
+	return only
+}
+
+var _ = promise("no request fails without a trouble", (*History).failures)
+
+// failures checks that each failure is one of a trouble that there was by then.
+func (h *History) failures() (violations []string) {
+	explained := func(failure string, by time.Duration) bool {
+		return failure == "" || failure == killed || slices.ContainsFunc(h.Plan.Events, func(e Event) bool {
+			return h.began+e.At <= by && slices.Contains(operations[e.Kind].tells, failure)
+		})
+	}
+	for i := range h.Answers {
+		if a := &h.Answers[i]; !explained(a.Failure, a.Ended) {
+			violations = append(violations, fmt.Sprintf("client %d fails at %v with %s, which no trouble explains: %s", a.Event, a.Ended, a.Failure, a.Err))
+		}
+	}
+	for _, d := range h.Deeds {
+		if !explained(d.Failure, d.Ended) {
+			violations = append(violations, fmt.Sprintf("operator %d fails with %s, which no trouble explains: %s", d.Event, d.Failure, d.Err))
 		}
 	}
 	return violations

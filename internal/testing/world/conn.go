@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"net"
 	"os"
 	"sync"
@@ -35,7 +36,7 @@ type conn struct {
 	sent    time.Duration // when that was sent
 	asked   []byte        // what the host has received and not carried out; only the network's goroutine uses it
 	serving bool
-	session *simredis.Session
+	session interface{ Do(args ...string) []byte } // with a server or a Sentinel
 }
 
 var _ net.Conn = (*conn)(nil)
@@ -47,20 +48,41 @@ func (c *conn) notify() {
 
 // Read implements [net.Conn]. As in a real one, what has come is not read after the deadline.
 func (c *conn) Read(p []byte) (int, error) {
-	if err := c.ready(); err != nil {
-		return 0, err
+	for {
+		n, changed, deadline, err := c.read(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if deadline.IsZero() {
+			<-changed
+			continue
+		}
+		timer := time.NewTimer(time.Until(deadline))
+		select {
+		case <-changed:
+			timer.Stop()
+		case <-timer.C:
+			c.w.net.wait(c.w.net.now(), c.identity()) // others may be late at the same instant
+		}
 	}
+}
+
+// read reads what is there, or returns what to wait for.
+func (c *conn) read(p []byte) (n int, changed chan struct{}, deadline time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return 0, net.ErrClosed
+		err = net.ErrClosed
+	case !c.reading.IsZero() && !time.Now().Before(c.reading):
+		err = os.ErrDeadlineExceeded
 	case len(c.inbox) > 0:
-		n := copy(p, c.inbox)
+		n = copy(p, c.inbox)
 		c.inbox = c.inbox[n:]
-		return n, nil
+	default:
+		err = c.broken
 	}
-	return 0, c.broken
+	return n, c.changed, c.reading, err
 }
 
 // sender is a number for who sends over the connection, and for the address.
@@ -71,40 +93,6 @@ func (c *conn) identity() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.role + c.to + c.said + uint64(c.lastOut)
-}
-
-// ready waits until there is something to read, or the time for that is over.
-func (c *conn) ready() error {
-	for {
-		c.mu.Lock()
-		wait, changed := time.Duration(-1), c.changed
-		if !c.reading.IsZero() {
-			wait = time.Until(c.reading)
-		}
-		switch {
-		case c.closed:
-			c.mu.Unlock()
-			return net.ErrClosed
-		case wait <= 0 && !c.reading.IsZero():
-			c.mu.Unlock()
-			return os.ErrDeadlineExceeded
-		case len(c.inbox) > 0 || c.broken != nil:
-			c.mu.Unlock()
-			return nil
-		}
-		c.mu.Unlock()
-		if wait < 0 {
-			<-changed
-			continue
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-changed:
-			timer.Stop()
-		case <-timer.C:
-			c.w.net.wait(c.w.net.now(), c.identity()) // others may be late at the same instant
-		}
-	}
 }
 
 // Write implements [net.Conn].
@@ -185,4 +173,30 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	defer c.mu.Unlock()
 	c.writing = t
 	return nil
+}
+
+// dial makes a connection of an instance. Nobody knows here who it is for, so those that are made at one instant are ready
+// at one instant.
+func (w *world) dial(ctx context.Context, in *instance, address string) (net.Conn, error) {
+	fate := w.net.draw("dial", in.number, address)
+	w.net.wait(w.net.now()+between(fate, 20*time.Microsecond, 200*time.Microsecond), fate)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	host, err := w.reach(address)
+	if err != nil {
+		return nil, err
+	}
+	if in.dead() {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	c := &conn{w: w, in: in, instance: in.number, host: host, session: &simredis.Session{Server: host.redis}, to: uint64(dice(fnvOffset).text(address)), changed: make(chan struct{})}
+	if host.sentinel != nil {
+		c.session = host.sentinel
+	}
+	w.net.at(w.net.now(), 0, func() { c.host.conns = append(c.host.conns, c) })
+	w.mu.Lock()
+	w.conns = append(w.conns, c)
+	w.mu.Unlock()
+	return c, nil
 }

@@ -93,22 +93,11 @@ func (h *host) serve(c *conn) {
 	}
 	c.asked = rest
 	h.redis.Readonly = h.redis.Readonly || h.demoted
-	reply := h.answer(c, args)
+	reply := c.session.Do(args...)
 	if !strings.EqualFold(args[0], "hello") { // connections that are made at one instant are ready at one instant
 		h.free = now + service
 	}
 	heard := h.w.replies(c, reply)
 	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply, c.sent, heard})
 	h.serve(c)
-}
-
-// session is a new connection to what the host runs.
-func (h *host) session() *simredis.Session { return &simredis.Session{Server: h.redis} }
-
-// answer carries out a command.
-func (h *host) answer(c *conn, args []string) []byte {
-	if h.sentinel == nil {
-		return c.session.Do(args...)
-	}
-	return h.sentinel.Do(args...)
 }

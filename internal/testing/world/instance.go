@@ -1,14 +1,25 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // instance is a Caddy.
@@ -30,7 +41,8 @@ func (in *instance) dead() bool { return in.over.Load() }
 // open starts an instance.
 func (w *world) open(t *testing.T, i int) *instance {
 	rate := 1 + (float64(w.net.draw("rate", i)%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
-	in := &instance{number: i, watch: newWatch(w.net, rate), limits: make(map[int]int64)}
+	clock := &watch{net: w.net, began: time.Now(), rate: rate, taken: make(map[time.Duration]bool)}
+	in := &instance{number: i, watch: clock, limits: make(map[int]int64)}
 	o := w.plan.Layout.options()
 	o.Timeout, o.PoolSize, o.Instance = storeTimeout, 20, fmt.Sprintf("i%d", i)
 	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, in, address) }
@@ -53,4 +65,135 @@ func (in *instance) close(t *testing.T) {
 	} else if err := in.store.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// whole is what an instance has above its store: one generation of its config, with the limiter and the zones of production.
+type whole struct {
+	store, local *pool.Ref
+	limiter      *limiter.Limiter
+	names        []string // of what the zones keep across generations
+}
+
+// backend opens the store of an instance.
+type backend struct {
+	id    string
+	store *seam
+}
+
+func (b *backend) Identity() (string, error)  { return b.id, nil }
+func (b *backend) Open() (store.Store, error) { return b.store, nil }
+
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
+}
+
+// load makes a generation of an instance's config. It lives until release.
+func (w *world) load(in *instance) *whole {
+	g := new(whole)
+	g.store = must(pool.AcquireOn(in.watch, &backend{fmt.Sprintf("world %d, instance %d", ran.Load(), in.number), in.store}))
+	g.local = must(pool.Acquire(&pool.Local{StandsFor: g.store.ID}))
+	c := limiter.Config{Store: g.store, Local: g.local, Measure: true, Logger: zap.NewNop(), Clock: in.watch}
+	for i := range w.plan.Zones {
+		as := w.plan.Zones[i]
+		as.Limit.Events = cmp.Or(in.limits[i], as.Limit.Events)
+		of, at := as.config(w.plan), as.place(i)
+		name := pool.ZoneKey(g.store.ID, at.Name)
+		state := pool.AcquireZone(name)
+		g.names = append(g.names, name)
+		at.StoreID, at.Salt = g.store.ID, state.Salt
+		z := must(zone.New(of, at, &state.Counters))
+		z.KeyRules = as.rules() // whose bans may be shorter than those of configs
+		c.Zones = append(c.Zones, z)
+	}
+	g.limiter = limiter.New(c)
+	return g
+}
+
+// release ends a generation. The store closes with the last one, when the last request is over.
+func (g *whole) release(t *testing.T) {
+	for _, name := range g.names {
+		pool.ReleaseZone(name)
+	}
+	for _, ref := range []*pool.Ref{g.local, g.store} {
+		if err := ref.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// place is where the zone is.
+func (z *Zone) place(i int) zone.Place {
+	return zone.Place{
+		Name: zoneName(i), Index: i, OnError: z.OnError, Matchers: sets(zonesHeader, zoneName(i)), Exempt: sets(sortHeader, exempt), Block: sets(sortHeader, blocked),
+	}
+}
+
+// config is the zone as a config has it.
+func (z *Zone) config(p *Plan) *config.Zone {
+	c := &config.Zone{
+		Key: "{http.request.header." + keyHeader + "}", Overrides: z.Overrides,
+		Limit: config.Limit{
+			Algorithm: z.Algorithm, MaxEvents: &config.Amount{Number: z.Limit.Events}, Window: config.Window{Duration: caddy.Duration(z.Limit.Window)},
+			Burst: config.Amount{Number: z.Limit.Burst}, Refill: z.Limit.Refill, Mode: z.Limit.Mode, Align: z.Limit.Align, Lease: caddy.Duration(z.Limit.Lease),
+			MaxWait: new(caddy.Duration(z.MaxWait)),
+		},
+		Cost: &config.Amount{From: "http.request.header." + costHeader},
+	}
+	if p.Addresses != 0 {
+		c.IPv4Prefix, c.IPv6Prefix = 32, 64
+	}
+	if hold := caddy.Duration(z.hold()); hold != 0 {
+		c.Lend = &hold
+	}
+	if z.DryRun {
+		c.Enforce = new(float64)
+	}
+	if !z.slots() {
+		c.Charge = &config.Charge{Header: spentHeader}
+		if z.Body {
+			c.Charge = &config.Charge{JSON: []string{spentField}}
+		}
+		if z.Judges {
+			c.Charge.Status = []string{"401"}
+		}
+	}
+	if z.Paying > 0 {
+		c.Plan = &config.Plans{Of: "{http.request.header." + sortHeader + "}", Plans: map[string]*config.Plan{paying: {Limit: config.Limit{MaxEvents: &config.Amount{Number: z.Paying}}}}}
+	}
+	return c
+}
+
+// zoneName is the name of a zone, as stores have it.
+func zoneName(number int) string { return fmt.Sprintf("z%d", number) }
+
+// The headers of requests. A request has one of zonesHeader for each zone that it meets.
+const (
+	zonesHeader = "X-Zone"
+	sortHeader  = "X-Sort"
+	keyHeader   = "X-Key"
+	costHeader  = "X-Cost"
+	spentHeader = "X-Spent" // of responses
+	spentField  = "spent"   // of their bodies
+
+	exempt, blocked, paying = "exempt", "blocked", "paying"
+)
+
+// has is a matcher of requests with a value of a header.
+type has struct{ header, value string }
+
+// MatchWithError implements [caddyhttp.RequestMatcherWithError].
+func (h has) MatchWithError(r *http.Request) (bool, error) {
+	for _, v := range r.Header[h.header] {
+		if v == h.value {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func sets(header, value string) caddyhttp.MatcherSets {
+	return caddyhttp.MatcherSets{{has{header, value}}}
 }

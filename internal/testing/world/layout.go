@@ -3,7 +3,6 @@ package world
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"time"
@@ -21,11 +20,6 @@ const (
 	Sentinels Layout = "Sentinels" // two servers, and three Sentinels that say which of them is the master
 	Cluster   Layout = "Cluster"   // three masters with a third of the slots each, and a spare server
 )
-
-// drawLayout draws a layout: often a single server.
-func drawLayout(r *rand.Rand) Layout {
-	return []Layout{Single, Single, Sentinels, Cluster}[r.IntN(4)]
-}
 
 const (
 	singleAddress = "redis:6379"

@@ -65,8 +65,9 @@ func Draw(seed uint64) *Plan {
 		return p
 	}
 	r := rand.New(rand.NewPCG(seed, 33))
-	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0, Layout: drawLayout(r)}
-	hot := r.IntN(3) == 0 // all is about one key
+	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0}
+	p.Layout = []Layout{Single, Single, Sentinels, Cluster}[r.IntN(4)] // often a single server
+	hot := r.IntN(3) == 0                                              // all is about one key
 	for range 1 + r.IntN(2) {
 		if hot && len(p.Zones) == 1 {
 			break
@@ -86,7 +87,9 @@ func Draw(seed uint64) *Plan {
 			p.Events[i].Key = 0
 		}
 	}
-	if r.IntN(3) == 0 || p.manages() {
+	// What is held and what operators do meet in few worlds.
+	lends := func(z Zone) bool { return z.Lend > 0 && z.Overrides }
+	if r.IntN(3) == 0 || slices.ContainsFunc(p.Zones, lends) {
 		for range 1 + r.IntN(4) {
 			p.Events = append(p.Events, p.event(r, length, operators))
 		}
@@ -95,11 +98,6 @@ func Draw(seed uint64) *Plan {
 	p.drawAddresses()
 	p.sort()
 	return p
-}
-
-// manages reports whether a zone that lends may have overrides: what is held and what operators do meet in few worlds.
-func (p *Plan) manages() bool {
-	return slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Lend > 0 && z.Overrides })
 }
 
 // drawTroubles draws troubles of one sort, of all, or none.
@@ -127,24 +125,24 @@ func (p *Plan) sort() {
 	}
 }
 
-// has reports whether a plan has events of some sorts.
-func (p *Plan) has(of ...sort) bool {
+// some reports whether a plan has events of operations.
+func (p *Plan) some(of func(o *operation) bool) bool {
 	for i := range p.Events { // which are large, and looked at often
-		if slices.Contains(of, operations[p.Events[i].Kind].sort) {
+		if of(operations[p.Events[i].Kind]) {
 			return true
 		}
 	}
 	return false
 }
 
+// has reports whether a plan has events of some sorts.
+func (p *Plan) has(of ...sort) bool {
+	return p.some(func(o *operation) bool { return slices.Contains(of, o.sort) })
+}
+
 // hasKind reports whether a plan has events of some kinds.
 func (p *Plan) hasKind(of ...Kind) bool {
-	for i := range p.Events {
-		if slices.Contains(of, p.Events[i].Kind) {
-			return true
-		}
-	}
-	return false
+	return p.some(func(o *operation) bool { return slices.Contains(of, o.Kind) })
 }
 
 // doubtful reports whether it can be unknown if something was carried out. A script that meets a right that is missing

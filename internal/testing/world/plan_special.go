@@ -1,0 +1,220 @@
+package world
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// drawAddresses has the keys of some worlds with whole instances be addresses, about which networks decide that
+// operators ban, exempt and limit. It draws from a source of its own, so other worlds do not change.
+func (p *Plan) drawAddresses() {
+	r := rand.New(rand.NewPCG(p.Seed, 38))
+	if !p.Whole || r.IntN(2) == 0 {
+		return
+	}
+	p.Addresses = []int{4, 4, 6}[r.IntN(3)]
+	length, hot := time.Second, true
+	for i := range p.Events {
+		e := &p.Events[i]
+		length, hot = max(length, min(e.At, 4*time.Second)), hot && e.Key == 0
+	}
+	p.Zones[r.IntN(len(p.Zones))].Overrides = true
+	for i := range p.Zones {
+		p.Zones[i].Overrides = p.Zones[i].Overrides || r.IntN(2) == 0
+	}
+	for range 2 + r.IntN(4) {
+		e := Event{At: between(r.Uint64(), 0, length), Kind: []Kind{Network, Network, Network, ClearNetwork}[r.IntN(4)], Instance: r.IntN(p.Instances)}
+		drawOverride(r, p, &e, length)
+		p.Events = append(p.Events, e)
+	}
+	for range 4 + r.IntN(8) { // after all have learned of it
+		e := Event{At: between(r.Uint64(), 0, length+8*time.Second), Kind: Request, Instance: r.IntN(p.Instances)}
+		drawRequest(r, p, &e, length)
+		p.Events = append(p.Events, e)
+	}
+	for i := range p.Events {
+		switch e := &p.Events[i]; e.Kind {
+		case Take, Request:
+			if r.IntN(2) == 0 && !hot {
+				e.Key = r.IntN(p.keys())
+			}
+		}
+	}
+}
+
+// overruled are the limits that networks have for keys of a zone.
+func (p *Plan) overruled(zone int) (limits []int64) {
+	if p.Addresses == 0 {
+		return nil
+	}
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Zone == zone && e.Sort == limited && e.Kind == Network {
+			limits = append(limits, e.Cost)
+		}
+	}
+	return limits
+}
+
+// drawHot returns the plan of a seed if it is one of those in which a key comes so often, and to several instances, that units of
+// it are charged ahead: nil for five seeds of six. In half of them a hold is so short that units are charged ahead again and
+// again, and the limit is used up again and again; in the others it lasts longer than a change takes to be known. Meanwhile
+// operators change the rules of the key, Redis is late, or the first instance cannot reach it.
+func drawHot(seed uint64) *Plan {
+	r := rand.New(rand.NewPCG(seed, 35))
+	if r.IntN(6) != 0 {
+		return nil
+	}
+	z := Zone{Overrides: r.IntN(2) == 0, Lend: []time.Duration{algorithms.MaxHold, algorithms.MaxHold, time.Second}[r.IntN(3)]}
+	z.Algorithm = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"}[r.IntN(5)]
+	z.Limit = algorithms.Limit{Events: 5 + r.Int64N(40), Window: time.Hour}
+	length, clients := between(r.Uint64(), 3*time.Second, 6*time.Second), 40+r.IntN(60)
+	if r.IntN(2) == 0 {
+		z.Lend = between(r.Uint64(), 2*algorithms.MinHold, 12*algorithms.MinHold).Truncate(time.Microsecond)
+		z.Limit.Window = between(r.Uint64(), 11*z.Lend, 20*z.Lend).Truncate(time.Microsecond) + time.Microsecond
+		length, clients = 16*z.Lend, 200+r.IntN(100)
+		z.Limit.Events = int64(clients) * int64(z.Limit.Window) / int64(length) * (5 + r.Int64N(10)) / 10
+	} else if r.IntN(2) == 0 {
+		z.BanAfter, z.BanFor = 1+r.Int64N(3), between(r.Uint64(), 5*time.Second, 20*time.Second).Truncate(time.Microsecond)
+	}
+	p := &Plan{Seed: seed, Instances: 2 + r.IntN(2), Zones: []Zone{z}}
+	for range clients {
+		e := Event{At: between(r.Uint64(), 0, length), Kind: Take, Cost: 1}
+		if r.IntN(2) == 0 { // most come to the first instance
+			e.Instance = r.IntN(p.Instances)
+		}
+		if r.IntN(8) == 0 {
+			e.Cost = 1 + r.Int64N(5)
+		}
+		p.Events = append(p.Events, e)
+	}
+	if z.Overrides {
+		for range 1 + r.IntN(4) {
+			p.Events = append(p.Events, p.event(r, length, operators))
+		}
+	}
+	switch r.IntN(5) {
+	case 0:
+		p.Events = append(p.Events, p.event(r, length, links))
+	case 1:
+		p.drawCut(r, length)
+	case 2, 3:
+		p.Events = append(p.Events, Event{Kind: Delay, Instance: -1, For: length, After: between(r.Uint64(), time.Millisecond, timeout/2)})
+	}
+	for i := range p.Events {
+		p.Events[i].Key = 0
+	}
+	p.sort()
+	return p
+}
+
+// drawCut has the first instance not reach Redis for about as long as it holds units, or longer. Most clients that come to it
+// meanwhile cost nothing, so that it keeps what it holds, and the others use up the limit.
+func (p *Plan) drawCut(r *rand.Rand, length time.Duration) {
+	from, lasts := between(r.Uint64(), length/8, 3*length/8), between(r.Uint64(), 3*length/8, 3*length/4)
+	for i := range p.Events {
+		switch e := &p.Events[i]; {
+		case e.Kind != Take || e.At < from || e.At > from+lasts:
+		case e.Instance > 0 || r.IntN(2) == 0:
+			e.Instance, e.Cost = 1+r.IntN(p.Instances-1), 1+r.Int64N(4)
+		case r.IntN(4) > 0:
+			e.Cost = 0
+		}
+	}
+	p.Events = append(p.Events, Event{At: from, Kind: []Kind{LoseRequests, LoseReplies}[r.IntN(2)], For: lasts, Surely: true})
+}
+
+// Keys have names such as k0, or are addresses: then networks around them can decide about requests of whole instances.
+
+// addresses are those of clients. The first one is in both networks, the next two in the first network, and the last one in none.
+var addresses = map[int][]string{
+	4: {"203.0.113.1", "203.0.113.77", "203.0.113.200", "198.51.100.9"},
+	6: {"2001:db8:7::1", "2001:db8:7:77::1", "2001:db8:7:c8::1", "2001:db8:8::1"},
+}
+
+// around are the networks. Each is in that of the number before. The first ones are of worlds in which keys are no addresses.
+var around = map[int][]netip.Prefix{
+	0: {netip.MustParsePrefix("203.0.0.0/8"), netip.MustParsePrefix("203.0.0.0/9")},
+	4: {netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("203.0.113.0/30")},
+	6: {netip.MustParsePrefix("2001:db8:7::/48"), netip.MustParsePrefix("2001:db8:7::/60")},
+}
+
+// network returns a network by its number.
+func (p *Plan) network(number int) netip.Prefix { return around[p.Addresses][number] }
+
+// keys is how many keys a zone has at most.
+func (p *Plan) keys() int { return max(maxKeys, len(addresses[p.Addresses])) }
+
+// client is what a client sends that has a key.
+func (p *Plan) client(number int) string {
+	if p.Addresses == 0 {
+		return p.keyName(number)
+	}
+	return addresses[p.Addresses][number]
+}
+
+// keyName is the name of a key, as stores have it.
+func (p *Plan) keyName(number int) string {
+	switch p.Addresses {
+	case 0:
+		return fmt.Sprintf("k%d", number)
+	case 4:
+		return p.client(number)
+	}
+	return p.prefix(number).String()
+}
+
+// prefix is a key that is an address.
+func (p *Plan) prefix(number int) netip.Prefix {
+	bits := map[int]int{4: 32, 6: 64}[p.Addresses]
+	return netip.PrefixFrom(netip.MustParseAddr(p.client(number)), bits).Masked()
+}
+
+// tag is the name of a key, as it is in the keys of Redis.
+func (p *Plan) tag(number int) string { return store.Escape(p.keyName(number)) }
+
+// keyNumber returns which key of the plan has a name, if one has.
+func (p *Plan) keyNumber(name string) (number int, ok bool) {
+	if p.Addresses == 0 {
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "k"))
+		return number, err == nil
+	}
+	for number := range p.keys() {
+		if p.keyName(number) == name {
+			return number, true
+		}
+	}
+	return 0, false
+}
+
+// selector says whose override is meant by the key of an event.
+func (p *Plan) selector(number int) store.Selector {
+	of := store.Selector{Key: p.keyName(number)}
+	if p.Addresses != 0 {
+		of.Network = p.prefix(number)
+	}
+	return of
+}
+
+// Unasked is what a zone has refused without its store.
+type Unasked struct {
+	Zone   int
+	Banned bool // by a network
+	Wait   time.Duration
+	DryRun bool
+}
+
+// unasked notes what zones have refused without their store.
+func (v *Verdict) unasked(of *limiter.Verdict) {
+	for i := range of.Rejections {
+		f := &of.Rejections[i]
+		v.Unasked = append(v.Unasked, Unasked{f.Zone.Index, f.Policy != nil, f.Decision.RetryAfter, f.DryRun})
+	}
+}
