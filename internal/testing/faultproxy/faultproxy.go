@@ -3,6 +3,7 @@
 package faultproxy
 
 import (
+	"context"
 	"io"
 	"net"
 	"strings"
@@ -46,12 +47,10 @@ type Proxy struct {
 	rewrite  atomic.Pointer[func(command string, reply []byte) []byte]
 	delay    atomic.Int64
 	counts   [faults]atomic.Int64
-	accepted atomic.Int64
 
-	mu     sync.Mutex
-	open   map[net.Conn]struct{}
-	closed bool
-	wait   sync.WaitGroup
+	ends context.Context // with the test, and all connections with it
+	end  context.CancelFunc
+	wait sync.WaitGroup
 }
 
 // Start starts a proxy without faults, and stops it with the test.
@@ -61,7 +60,8 @@ func Start(t testing.TB, server string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: listener, open: make(map[net.Conn]struct{})}
+	p := &Proxy{listener: listener}
+	p.ends, p.end = context.WithCancel(context.Background())
 	p.Forward(server)
 	p.wait.Go(p.accept)
 	t.Cleanup(p.stop)
@@ -94,13 +94,6 @@ func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 // Count returns how many commands had a fault.
 func (p *Proxy) Count(f Fault) int { return int(p.counts[f].Load()) }
 
-// Closed returns how many connections have been closed.
-func (p *Proxy) Closed() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return int(p.accepted.Load()) - len(p.open)/2
-}
-
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -112,54 +105,28 @@ func (p *Proxy) accept() {
 			_ = client.Close()
 			continue
 		}
-		p.accepted.Add(1)
-		if p.keep(client, server) {
-			p.wait.Go(func() { p.carry(client, server) })
-		}
-	}
-}
-
-// keep remembers connections, so that stop can close them.
-func (p *Proxy) keep(conns ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		if p.closed {
-			_ = conn.Close()
-			continue
-		}
-		p.open[conn] = struct{}{}
-	}
-	return !p.closed
-}
-
-func (p *Proxy) hangUp(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		_ = conn.Close()
-		delete(p.open, conn)
+		p.wait.Go(func() { p.carry(client, server) })
 	}
 }
 
 func (p *Proxy) stop() {
 	_ = p.listener.Close()
-	p.mu.Lock()
-	p.closed = true
-	for conn := range p.open {
-		_ = conn.Close()
-	}
-	p.mu.Unlock()
+	p.end()
 	p.wait.Wait()
 }
 
 // carry forwards commands until either side closes the connection.
 func (p *Proxy) carry(client, server net.Conn) {
-	defer p.hangUp(client, server)
+	hangUp := func() {
+		_ = client.Close()
+		_ = server.Close()
+	}
+	defer hangUp()
+	defer context.AfterFunc(p.ends, hangUp)()
 	var fate atomic.Int64    // of the next reply
 	var command atomic.Value // the name of its command
 	p.wait.Go(func() {
-		defer p.hangUp(client, server)
+		defer hangUp()
 		p.replies(client, server, &fate, &command)
 	})
 	var asked []byte
