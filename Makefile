@@ -55,7 +55,7 @@ DEEP := -tags deep,$(CADDY_TAGS)
 export GOFLAGS += -trimpath -tags=$(CADDY_TAGS)
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -152,10 +152,6 @@ servers: redis ## Test with other versions of Redis and with Valkey, from Debian
 .PHONY: mutants
 mutants: redis ## Take fixes back, one at a time (MUTANT=h1 those so named), and demand that tests fail
 	$(REDIS) go run ./internal/testing/mutants $(MUTANT)
-
-.PHONY: mutants-simulate
-mutants-simulate: ## The same, found by whole fleets with fresh seeds alone, within five minutes each
-	go run ./internal/testing/mutants -simulate $(MUTANT)
 
 .PHONY: stress
 stress: redis promtool python3 ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1
