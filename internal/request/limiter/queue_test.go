@@ -44,10 +44,7 @@ func enqueue(t *testing.T, h caddytest.Handler, status int) *queued {
 // queueOf returns how many turns a queue has, and how long they last.
 func queueOf(t *testing.T, kept *caddytest.Kept, zone string) (turns int64, wait time.Duration) {
 	t.Helper()
-	d, err := kept.Take(zone, "all", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := kept.Peek(t, zone, "all")
 	return d.Quota - d.Remaining, d.ResetAfter
 }
 

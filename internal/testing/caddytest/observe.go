@@ -75,20 +75,14 @@ func (l *Listener) Handle(_ context.Context, e caddy.Event) error {
 func Listen(t testing.TB, ctx caddy.Context, name string) *Listener {
 	t.Helper()
 	l := new(Listener)
-	Subscribe(t, ctx, name, l)
-	return l
-}
-
-// Subscribe has a handler called for an event of a config.
-func Subscribe(t testing.TB, ctx caddy.Context, name string, handler caddyevents.Handler) {
-	t.Helper()
 	app, err := ctx.App("events")
+	if err == nil {
+		err = app.(*caddyevents.App).On(name, l)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := app.(*caddyevents.App).On(name, handler); err != nil {
-		t.Fatal(err)
-	}
+	return l
 }
 
 // Scrape returns the limiter's metrics of a config as "name{labels}", without zeros. The
