@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/linear"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -86,4 +87,62 @@ func AdmitsExactly(t testing.TB, rule *store.Rule, n int, want int64, stores ...
 	wg.Wait()
 	equal(t, "failed", failed.Load(), 0)
 	equal(t, "admitted", passed.Load(), want)
+}
+
+// asAlgorithms asks for keys of all algorithms, in one zone or in several, with overrides and bans: requests, peeks, dry runs,
+// adjustments, resets, and steps of the clock, drawn by chance. All that is answered must be what package algorithms says.
+func asAlgorithms(b *bench) {
+	f := &linear.Fleet{
+		Stores: []store.Store{b.store}, Start: Start, Operations: 4000, Clients: 1, Seed: 1,
+		SetTime: func(now int64) error { b.setNow(now); return nil },
+	}
+	f.Run(b).Check(b)
+}
+
+// holds checks that a rule with a hold admits exactly what the limit allows when one process asks, whether the store
+// charges ahead or not, and counts in the states of the limit without one.
+func holds(b *bench, name string) {
+	b.notForSlots(name)
+	limit := per(100, time.Hour)
+	plain := Rule(b, "z", name, limit)
+	limit.Hold = algorithms.MaxHold
+	rule := Rule(b, "z", name, limit)
+	passed := 0
+	for range 130 {
+		if b.takeNamed(store.Check{Rule: rule, Key: "k", Cost: 1}).Allowed { // the time of the decision is not known exactly
+			passed++
+		}
+	}
+	equal(b, "admitted", passed, 100)
+	equal(b, "admitted of another key", b.takeNamed(store.Check{Rule: rule, Key: "other", Cost: 1}).Allowed, true)
+	if d := b.takeAll(store.Check{Rule: rule, Key: "other", Cost: 1, Peek: true})[0]; d.Remaining != 99 || d.Quota != 100 {
+		b.Errorf("another key after one request: %+v", d)
+	}
+	equal(b, "admitted by the limit without a hold", b.admitted(plain, "k", 130), 0)
+}
+
+// peek asks how one check would be decided, without any change.
+func (b *bench) peek(rule *store.Rule, key string, cost int64, rules *store.KeyRules) algorithms.Decision {
+	b.Helper()
+	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost, KeyRules: rules, Peek: true})[0]
+}
+
+// peekChangesNothing: a peek at a cost that would pass returns what is left, as a cost of 0 does. A peek at one
+// that would be refused returns the refusal. All the room there is stays.
+func peekChangesNothing(b *bench, name string) {
+	rule, fresh := ten(b, name), algorithms.Decision{Allowed: true, Quota: 10, Remaining: 10}
+	equal(b, "a peek at a key that never came", b.peek(rule, "client", 10, nil), fresh)
+	equal(b, "its cost of 0", b.take(rule, "client", 0), fresh)
+	b.take(rule, "client", 3)
+	left := b.take(rule, "client", 0)
+	for _, cost := range []int64{0, 1, 7} {
+		equal(b, "would pass", b.peek(rule, "client", cost, nil), left)
+	}
+	for _, cost := range []int64{8, 10, 11} {
+		equal(b, "would be refused", b.peek(rule, "client", cost, nil), b.take(rule, "client", cost))
+	}
+	equal(b, "left after that", b.take(rule, "client", 0), left)
+	equal(b, "all that is left", b.take(rule, "client", 7).Allowed, true)
+	equal(b, "nothing is left", b.peek(rule, "client", 1, nil), b.take(rule, "client", 1))
+	equal(b, "for a cost of 0", b.take(rule, "client", 0).Allowed, true)
 }

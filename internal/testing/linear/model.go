@@ -1,7 +1,6 @@
 package linear
 
 import (
-	"fmt"
 	"hash/maphash"
 	"slices"
 
@@ -255,17 +254,4 @@ func (m *model) porcupine(start int64) porcupine.Model {
 		},
 		Hash: func(s any) uint64 { return s.(*state).hash() },
 	}
-}
-
-// describe says what an operation has asked and answered.
-func describe(in *input, out *output) string {
-	text := fmt.Sprint([]string{"take", "adjust", "reset", "set the time", "set"}[in.kind], " in zones ", in.zones)
-	for i := range in.checks {
-		c := &in.checks[i]
-		text += fmt.Sprintf(", cost %d, peek %v, independent %v", c.Cost, c.Peek, c.Independent)
-	}
-	if out.lost {
-		return text + ": no answer"
-	}
-	return fmt.Sprintf("%s, by %d at %d, at %d, override %+v: %+v, changed %v", text, in.adjust.Delta, in.adjust.At, in.now, in.override, out.decisions, out.changed)
 }

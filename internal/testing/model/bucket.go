@@ -43,13 +43,6 @@ func (b *bucket) asOf(l algorithms.Limit, now int64) memory {
 	return c
 }
 
-func (b *bucket) quota(l algorithms.Limit) int64 {
-	if l.Burst == 0 || l.Events == 0 {
-		return l.Events
-	}
-	return l.Burst
-}
-
 // level pours in one charge after the other, with leaks in between.
 func (b *bucket) level(l algorithms.Limit, now int64) *big.Rat {
 	level, _ := b.pour(l, now)
@@ -97,7 +90,7 @@ func leak(l algorithms.Limit, level *big.Rat, began, from, to int64) *big.Rat {
 }
 
 func (b *bucket) left(l algorithms.Limit, now int64) int64 {
-	return max(0, b.quota(l)-up(b.level(l, now)))
+	return max(0, quota(l)-up(b.level(l, now)))
 }
 
 func (b *bucket) fits(l algorithms.Limit, now, cost int64) bool {
@@ -144,7 +137,7 @@ func (b *bucket) ahead(l algorithms.Limit, now, cost, want int64) (units, lasts 
 func (b *bucket) adjust(l algorithms.Limit, now, at, turn, delta int64, name string) {
 	switch {
 	case delta > 0: // beyond the limit if necessary, but by no more than leaks out in a day
-		room := b.quota(l) + maxDebt(l) - up(b.level(l, now))
+		room := quota(l) + maxDebt(l) - up(b.level(l, now))
 		if room > 0 {
 			b.charge(l, now, min(delta, algorithms.MaxEvents, room), "")
 		}
@@ -152,7 +145,7 @@ func (b *bucket) adjust(l algorithms.Limit, now, at, turn, delta int64, name str
 		b.giveBackTurn(-delta, name)
 	default:
 		level, began := b.pour(l, now)
-		back := big.NewRat(min(-delta, b.quota(l)), 1)
+		back := big.NewRat(min(-delta, quota(l)), 1)
 		from := at
 		if l.Hold == 0 {
 			turn = at

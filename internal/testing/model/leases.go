@@ -35,8 +35,6 @@ func leaseOf(l algorithms.Limit) int64 {
 	return l.Lease.Microseconds()
 }
 
-func (s *leases) quota(l algorithms.Limit) int64 { return l.Events }
-
 func (s *leases) left(l algorithms.Limit, now int64) int64 {
 	used := int64(0)
 	for _, one := range s.held {

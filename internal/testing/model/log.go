@@ -36,8 +36,6 @@ func (g *log) asOf(l algorithms.Limit, now int64) memory {
 // times until it has expired, and now is moved instead.
 func (g *log) end(now int64) int64 { return now + g.back }
 
-func (g *log) quota(l algorithms.Limit) int64 { return l.Events }
-
 func (g *log) left(l algorithms.Limit, now int64) int64 {
 	return max(0, l.Events-g.live(l, now))
 }

@@ -39,9 +39,6 @@ type memory interface {
 	// from before the clock went back, so all of its times are moved back: see moved.
 	asOf(l algorithms.Limit, now int64) memory
 
-	// quota returns what a client without charges has.
-	quota(l algorithms.Limit) int64
-
 	// left returns how much of the quota is left at now.
 	left(l algorithms.Limit, now int64) int64
 
@@ -62,6 +59,14 @@ type memory interface {
 // how many it has charged, and for how long from now they may be spent.
 type prepaid interface {
 	ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int64)
+}
+
+// quota returns what a client without charges has.
+func quota(l algorithms.Limit) int64 {
+	if l.Burst == 0 || l.Events == 0 {
+		return l.Events
+	}
+	return l.Burst
 }
 
 // half returns how many units of what is left are charged ahead.
@@ -131,7 +136,7 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 		guess = &algorithms.Decision{RetryAfter: none, NextAfter: none, ResetAfter: none, Delay: none}
 	}
 	m := k.memory(l).asOf(l, now)
-	d := algorithms.Decision{Quota: m.quota(l), Allowed: m.fits(l, now, cost), At: now}
+	d := algorithms.Decision{Quota: quota(l), Allowed: m.fits(l, now, cost), At: now}
 	if held, ok := m.(*leases); ok && !d.Allowed {
 		held.shorten(l, now)
 		k.memories[k.algorithm.Family(l)] = m
@@ -210,7 +215,7 @@ func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	if delta > 0 && !lends {
 		m = m.asOf(l, now)
 	}
-	if lends || m.quota(l) > 0 {
+	if lends || quota(l) > 0 {
 		m.adjust(l, now, at, k.charged[name], delta, name)
 	}
 	k.memories[k.algorithm.Family(l)] = m
