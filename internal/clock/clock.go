@@ -14,7 +14,7 @@ type Timers interface {
 	Clock
 
 	// AfterFunc calls f on a goroutine of its own once d has passed.
-	AfterFunc(d time.Duration, f func()) Timer
+	AfterFunc(d time.Duration, f func()) *time.Timer
 }
 
 // Sleeper is a clock that holds requests itself, as that of a log does. Nobody leaves while it does.
@@ -23,12 +23,6 @@ type Sleeper interface {
 
 	// Sleep returns once d has passed.
 	Sleep(d time.Duration)
-}
-
-// Timer is what [Timers.AfterFunc] has set.
-type Timer interface {
-	// Stop is as that of [time.Timer].
-	Stop() bool
 }
 
 // System is the machine's monotonic clock.
@@ -41,4 +35,4 @@ var start = time.Now().Add(-50 * 365 * 24 * time.Hour)
 func (System) Now() time.Duration { return time.Since(start) }
 
 // AfterFunc implements [Timers].
-func (System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
+func (System) AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(d, f) }

@@ -6,7 +6,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -19,7 +18,7 @@ type line struct {
 	turns   []lineTurn // in order
 	waiters list.List  // the requests, in order
 	counted int        // the number of spare turns that are part of Queues.spare
-	timer   clock.Timer
+	timer   *time.Timer
 	timerAt time.Duration // when the timer goes off
 }
 

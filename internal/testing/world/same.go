@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 )
 
 // role is a number for what the goroutine does that calls: the functions of this module on its stack. Goroutines that
@@ -66,7 +65,7 @@ type watch struct {
 func (c *watch) Now() time.Duration { return time.Duration(float64(time.Since(c.began)) * c.rate) }
 
 // AfterFunc implements [clock.Clock].
-func (c *watch) AfterFunc(d time.Duration, f func()) clock.Timer {
+func (c *watch) AfterFunc(d time.Duration, f func()) *time.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.net.now()
