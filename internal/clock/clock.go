@@ -3,7 +3,8 @@ package clock
 
 import "time"
 
-// Clock is a clock by which requests are decided, and wait: one with [Timers], or a [Sleeper].
+// Clock is a clock by which requests are decided, and wait: one with [Timers], or a [Timeline], which
+// holds requests itself.
 type Clock interface {
 	// Now returns the time since a fixed moment. It never goes back.
 	Now() time.Duration
@@ -15,14 +16,6 @@ type Timers interface {
 
 	// AfterFunc calls f on a goroutine of its own once d has passed.
 	AfterFunc(d time.Duration, f func()) *time.Timer
-}
-
-// Sleeper is a clock that holds requests itself, as that of a log does. Nobody leaves while it does.
-type Sleeper interface {
-	Clock
-
-	// Sleep returns once d has passed.
-	Sleep(d time.Duration)
 }
 
 // System is the machine's monotonic clock.

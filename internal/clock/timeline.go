@@ -8,7 +8,7 @@ import (
 )
 
 // Timeline is the time of a log or of a test, and what is to happen later. It does not go back. It implements
-// [Sleeper] and is for one goroutine at a time. The zero value begins in 1970.
+// [Clock] and is for one goroutine at a time. The zero value begins in 1970.
 type Timeline struct {
 	now     int64 // in microseconds since 1970
 	events  heap.Heap[event]
@@ -92,7 +92,8 @@ func (t *Timeline) Go(f, over func()) {
 	resume()
 }
 
-// Sleep implements [Sleeper]. Others go on meanwhile. What [Timeline.Go] has not called goes on at once, at the later time.
+// Sleep returns once d has passed. Nobody leaves meanwhile, and others go on. What [Timeline.Go] has not called goes on at
+// once, at the later time.
 func (t *Timeline) Sleep(d time.Duration) {
 	until := t.now + (d + time.Microsecond - 1).Microseconds()
 	if t.running == nil {

@@ -144,7 +144,7 @@ type peeking struct {
 
 	ctx     context.Context
 	of      *pool.Ref
-	clock   clock.Sleeper
+	clock   *clock.Timeline
 	asked   map[stateKey]int64 // the costs of the last questions
 	charged map[stateKey]int64
 }
@@ -153,7 +153,7 @@ type peeking struct {
 type stateKey struct{ id, key string }
 
 // newPeeking returns a peeking of the store that a reference is to.
-func newPeeking(ctx context.Context, of *pool.Ref, c clock.Sleeper) *peeking {
+func newPeeking(ctx context.Context, of *pool.Ref, c *clock.Timeline) *peeking {
 	p := &peeking{ctx: ctx, of: of, clock: c, asked: make(map[stateKey]int64), charged: make(map[stateKey]int64)}
 	p.ref = of.InPlace(p)
 	return p

@@ -65,8 +65,8 @@ func (w *retryWait) next(v *Verdict) (wait time.Duration) {
 
 // pause waits for d, and reports whether the client has stayed.
 func (w *retryWait) pause(r *http.Request, d time.Duration) bool {
-	if sleeper, ok := w.clock.(clock.Sleeper); ok {
-		sleeper.Sleep(d)
+	if timeline, ok := w.clock.(*clock.Timeline); ok {
+		timeline.Sleep(d)
 		return true
 	}
 	over := make(chan struct{})
