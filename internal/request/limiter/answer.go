@@ -10,26 +10,14 @@ import (
 
 // Answer is what the client of a request gets that does not pass.
 type Answer struct {
-	Entry           // that refuses; there is none if Zone is nil
-	Err     error   // the reason
-	Status  int     // of the response
-	Problem Problem // what kind of problem it is
+	Entry         // that refuses; there is none if Zone is nil
+	Err     error // the reason
+	Status  int   // of the response
 	Outcome outcome.Outcome
 
 	// Told is the wait that Retry-After tells, before jitter and rounding. It is 0 if there is no Retry-After.
 	Told time.Duration
 }
-
-// Problem is a kind of problem, by which clients can tell what to do.
-type Problem uint8
-
-// The kinds of problems.
-const (
-	WrongRequest    Problem = iota // the request itself is refused, whatever was sent before
-	QuotaExceeded                  // the client has to wait until there is room in its limit
-	ReducedCapacity                // the server cannot do more now, whatever the client has sent before
-	AbnormalUsage                  // the client is banned
-)
 
 // capacityWait is the wait that a client learns if the store does not answer.
 const capacityWait = time.Second
@@ -43,19 +31,13 @@ func (v *Verdict) Answer(usual int) Answer {
 	case v.Failure == ErrLeft:
 		return Answer{Outcome: v.Outcome, Err: v.Failure, Status: late.StatusClientClosedRequest}
 	case v.Failure != nil:
-		return Answer{
-			Outcome: v.Outcome, Err: v.Failure, Status: http.StatusServiceUnavailable, Problem: ReducedCapacity, Told: capacityWait,
-		}
+		return Answer{Outcome: v.Outcome, Err: v.Failure, Status: http.StatusServiceUnavailable, Told: capacityWait}
 	default:
 		e = v.Binding
 	}
 	a := Answer{Entry: *e, Err: e.Reason(), Status: e.Check.Status, Outcome: e.refused()}
-	if e.Policy == nil {
-		return a
-	}
-	a.Status, a.Problem, a.Told = usual, QuotaExceeded, e.Waits().Told
-	if e.Decision.Banned {
-		a.Problem = AbnormalUsage
+	if e.Policy != nil {
+		a.Status, a.Told = usual, e.Waits().Told
 	}
 	return a
 }

@@ -43,25 +43,24 @@ func (p *Responder) GRPCStatus(r *http.Request, a *limiter.Answer) uint8 {
 	if !isGRPC(r) {
 		return 0
 	}
-	return grpcCode(a.Problem, a.Status)
+	return grpcCode(a)
 }
 
 // Final reports whether the refusal of a request never reaches error routes, because it is written in a form.
 func (p *Responder) Final(r *http.Request) bool { return p.Problem || isGRPC(r) }
 
 // grpcCode returns the code of gRPC for a refusal.
-func grpcCode(kind limiter.Problem, status int) uint8 {
-	wrong := kind == limiter.WrongRequest
+func grpcCode(a *limiter.Answer) uint8 {
 	switch {
-	case kind == limiter.ReducedCapacity, wrong && status == http.StatusServiceUnavailable:
-		return grpcUnavailable
-	case !wrong, status == http.StatusTooManyRequests:
+	case a.Policy != nil, a.Status == http.StatusTooManyRequests:
 		return grpcResourceExhausted
-	case status == http.StatusUnauthorized:
+	case a.Status == http.StatusServiceUnavailable:
+		return grpcUnavailable
+	case a.Status == http.StatusUnauthorized:
 		return grpcUnauthenticated
-	case status == http.StatusForbidden:
+	case a.Status == http.StatusForbidden:
 		return grpcPermissionDenied
-	case status >= http.StatusInternalServerError:
+	case a.Status >= http.StatusInternalServerError:
 		return grpcInternal
 	}
 	return grpcInvalidArgument
@@ -76,7 +75,7 @@ func writeGRPC(w http.ResponseWriter, a *limiter.Answer, retryAfter int64) {
 	}
 	header := w.Header()
 	header.Set(fieldContentType, grpcMediaType)
-	header.Set("Grpc-Status", strconv.Itoa(int(grpcCode(a.Problem, a.Status))))
+	header.Set("Grpc-Status", strconv.Itoa(int(grpcCode(a))))
 	header.Set("Grpc-Message", url.PathEscape(detail(a, retryAfter)))
 	header.Set("Grpc-Retry-Pushback-Ms", pushback)
 	w.WriteHeader(http.StatusOK)

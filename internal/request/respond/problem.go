@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 )
 
@@ -22,26 +23,27 @@ type problem struct {
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// ofKind are the types and titles of the kinds of problems. What is wrong with a request has none, so that it means no more
-// than its status.
-var ofKind = map[limiter.Problem]problem{
-	limiter.QuotaExceeded:   {Type: problemTypes + "quota-exceeded", Title: "Request cannot be satisfied as assigned quota has been exceeded"},
-	limiter.ReducedCapacity: {Type: problemTypes + "temporary-reduced-capacity", Title: "Request cannot be satisfied due to temporary server capacity constraints"},
-	limiter.AbnormalUsage:   {Type: problemTypes + "abnormal-usage-detected", Title: "Request not satisfied due to detection of abnormal request pattern"},
+// typeOf returns the type and the title of a problem. What is wrong with a request has none, so that it means no more than its
+// status.
+func typeOf(a *limiter.Answer) (name, title string) {
+	switch {
+	case a.Outcome == outcome.FailedClosed:
+		return problemTypes + "temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"
+	case a.Policy == nil:
+		return "about:blank", http.StatusText(a.Status)
+	case a.Decision.Banned:
+		return problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"
+	}
+	return problemTypes + "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"
 }
 
-// tells reports whether the answer may name the zone that refuses.
-func tells(a *limiter.Answer) bool {
-	return a.Zone != nil && isShown(a.Zone) && a.Problem != limiter.WrongRequest
-}
+// tells reports whether the answer may name the zone whose limit refuses.
+func tells(a *limiter.Answer) bool { return a.Policy != nil && isShown(a.Zone) }
 
 // writeProblem writes the problem of an answer. The wait is that of Retry-After. The answer to HEAD has no body.
 func writeProblem(w http.ResponseWriter, r *http.Request, a *limiter.Answer, v *limiter.Verdict, retryAfter int64) error {
-	p := ofKind[a.Problem]
-	if a.Problem == limiter.WrongRequest {
-		p.Type, p.Title = "about:blank", http.StatusText(a.Status)
-	}
-	p.Status, p.Detail, p.RetryAfter = a.Status, detail(a, retryAfter), retryAfter
+	p := problem{Status: a.Status, Detail: detail(a, retryAfter), RetryAfter: retryAfter}
+	p.Type, p.Title = typeOf(a)
 	if tells(a) {
 		p.Zone = a.Zone.Name
 	}
@@ -70,15 +72,15 @@ func detail(a *limiter.Answer, retryAfter int64) string {
 	}
 	why, d := "a limit is used up", &a.Decision
 	switch {
-	case a.Problem == limiter.WrongRequest:
-		return a.Err.Error() + ". Change the request: waiting does not help."
-	case a.Problem == limiter.ReducedCapacity:
+	case a.Outcome == outcome.FailedClosed:
 		return "the server has no capacity for this request now. Try again in " + wait + ". The request is not the reason."
+	case a.Policy == nil:
+		return a.Err.Error() + ". Change the request: waiting does not help."
 	case a.NeverPasses() && tells(a):
 		return fmt.Sprintf("this request costs %d, the limit is %d. Ask for less in one request: waiting does not help.", a.Cost, d.Quota)
 	case a.NeverPasses():
 		return "this request costs more than the limit. Ask for less in one request: waiting does not help."
-	case a.Problem == limiter.AbnormalUsage:
+	case d.Banned:
 		why = "the client is banned, and requests during a ban do not pass"
 	case tells(a):
 		why = fmt.Sprintf("the limit of zone %s is used up: %d left of %d, the request costs %d", a.Zone.Name, d.Remaining, d.Quota, a.Cost)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
 )
 
 // role is a number for what the goroutine does that calls: the functions of this module on its stack. Goroutines that
