@@ -21,7 +21,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
@@ -202,12 +201,13 @@ func (h *Handler) join(ctx caddy.Context, app *App) {
 	if slices.ContainsFunc(h.zones, (*zone.Zone).Waits) {
 		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
 	}
+	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	explained := h.respond.Config
 	explained.Jitter = 0 // so that the same question has the same answer
 	app.running.Add(&trial.Handler{
 		Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
 		Respond: respond.New(ctx, explained), Warnings: h.warnings,
-		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), StoreByDefault: h.storeByDefault,
+		LogKey: value(h.LogKey), Server: server, StoreByDefault: h.storeByDefault,
 		DisableMetrics: value(h.DisableMetrics),
 	})
 }

@@ -34,10 +34,10 @@ type Handler struct {
 	// Warnings are those while it was loaded, by zone; those of the whole handler have the name "".
 	Warnings map[string][]string
 
-	LogKey         bool             // log lines show keys
-	Clients        *clientip.Source // where its server takes the address of a client from; nil if that is not known
-	StoreByDefault bool             // the config names no store
-	DisableMetrics bool             // of its zones and its store
+	LogKey         bool              // log lines show keys
+	Server         *caddyhttp.Server // that it is loaded for; nil if that is not known
+	StoreByDefault bool              // the config names no store
+	DisableMetrics bool              // of its zones and its store
 }
 
 // Find returns the handler of a module in the routes; nil if there is none.

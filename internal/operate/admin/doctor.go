@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/doctor"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -22,8 +23,11 @@ func showDiagnosis(c *adminCall) (any, error) {
 	zones, stores := runningZones(), runningStores()
 	facts := doctor.Facts{Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Instances: c.view.Instances()}
 	for _, h := range running().All() {
-		if h.Clients != nil && !slices.ContainsFunc(facts.Servers, func(s doctor.Server) bool { return s.Server == h.Clients.Server }) {
-			facts.Servers = append(facts.Servers, doctor.Server(*h.Clients))
+		if of := h.Server; of != nil && !slices.ContainsFunc(facts.Servers, func(s doctor.Server) bool { return s.Server == of.Name() }) {
+			facts.Servers = append(facts.Servers, doctor.Server{
+				Server: of.Name(), Trusted: clientip.TrustedBy(of), TrustsSockets: of.TrustedProxiesUnix,
+				Strict: of.TrustedProxiesStrict > 0, Headers: of.ClientIPHeaders,
+			})
 		}
 		for _, text := range h.Warnings[""] {
 			if !slices.Contains(facts.Warnings, text) {

@@ -38,8 +38,7 @@ func serversOf(c *offline.Config) (all []*server, host string) {
 			}
 		}
 		_ = s.hosts.Provision(caddy.Context{}) // cannot fail, because the config is set up
-		source := clientip.SourceOf(s.Server)
-		s.trusts = len(source.Trusted) > 0 || source.TrustsSockets
+		s.trusts = len(clientip.TrustedBy(s.Server)) > 0 || s.Server.TrustedProxiesUnix
 		all = append(all, s)
 	}
 	return all, cmp.Or(host, "localhost")
