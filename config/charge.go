@@ -51,6 +51,9 @@ type Charge struct {
 	CostHeader string                     `json:"-"` // the header that says the cost, in its canonical form
 }
 
+// allBooked is what requests without charge cost: what is booked.
+var allBooked Charge
+
 // SaysCost reports whether the response says what the request costs.
 func (c *Charge) SaysCost() bool { return c.Header != "" || len(c.JSON) > 0 }
 

@@ -147,14 +147,15 @@ func (z *Zone) Compile(varies bool, normal func(string) string) error {
 			return err
 		}
 	}
-	own := new(Charge) // requests may read the other one
-	if z.Charge != nil {
-		*own = *z.Charge
+	if z.Charge == nil {
+		z.Charge = &allBooked
+	} else if z.Charge != &allBooked { // the config of a zone that was made before may be used again
+		own := *z.Charge // requests may read the other one
+		z.Charge = &own
 		if err := own.compile(); err != nil {
 			return err
 		}
 	}
-	z.Charge = own
 	return z.checkPairs(varies)
 }
 
