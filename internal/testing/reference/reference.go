@@ -32,10 +32,7 @@ type row struct {
 // rows returns the options of a struct, with those of structs that are embedded in it.
 func rows(t reflect.Type) (all []row, err error) {
 	for _, f := range option.Fields(t) {
-		in, last := t, len(f.Index)-1
-		if last > 0 {
-			in = t.FieldByIndex(f.Index[:last]).Type
-		}
+		in := t.FieldByIndex(f.Index[:len(f.Index)-1]).Type
 		comment, err := comment(in, t.FieldByIndex(f.Index).Name)
 		if err != nil {
 			return nil, err
