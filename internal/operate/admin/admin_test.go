@@ -57,9 +57,9 @@ func configOf(name string) *Config {
 func TestSummary(t *testing.T) {
 	var all []adminapi.ZoneDiff
 	for i := range 5000 {
-		all = append(all, adminapi.ZoneDiff{Zone: fmt.Sprint(i), Kind: adminapi.ZoneGone})
+		all = append(all, adminapi.ZoneDiff{Zone: fmt.Sprint(i), Kind: adminapi.ZoneGone, Changes: []string{"was 5/1h"}})
 	}
-	if text := summary(all); !strings.HasSuffix(text, "; zone 9 is gone; and 4990 more") {
+	if text := summary(all); !strings.HasSuffix(text, "; zone 9 is gone: was 5/1h; and 4990 more") {
 		t.Errorf("%q", text)
 	}
 	all[0].Zone = strings.Repeat("\x01", 1<<20)
