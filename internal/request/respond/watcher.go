@@ -2,17 +2,25 @@ package respond
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
 // Begin implements [writers.Watcher]. It keeps rate limit fields of an upstream out of the response: a proxy adds the
-// upstream's values to those that are already there, so the first value is the limiter's.
+// upstream's values to those that are already there, so the first value is the limiter's. None is a trailer: HTTP/3 would take it
+// out of the header.
 func (f *Fields) Begin(_ int, header http.Header) {
 	for _, field := range f.names {
 		if values := header[field]; len(values) > 1 {
 			header[field] = values[:1:1]
 		}
+	}
+	for i, names := range header["Trailer"] {
+		header["Trailer"][i] = strings.Join(slices.DeleteFunc(strings.Split(names, ","), func(name string) bool {
+			return f.Sends(http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}), ",")
 	}
 }
 

@@ -43,6 +43,11 @@ func TestUpstreamFieldsAreReplaced(t *testing.T) {
 			add(w)
 			w.WriteHeader(http.StatusOK)
 		},
+		"announced": func(w http.ResponseWriter) {
+			w.Header().Set("Trailer", "X-More, ratelimit")
+			add(w)
+			w.WriteHeader(http.StatusOK)
+		},
 		"behind another writer": func(w http.ResponseWriter) {
 			w = &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}
 			add(w)
@@ -72,6 +77,7 @@ func TestUpstreamFieldsAreReplaced(t *testing.T) {
 		}
 		_ = response.Body.Close()
 		limits, policies := response.Header["Ratelimit"], response.Header["Ratelimit-Policy"]
+		_, trailer := response.Trailer["Ratelimit"]
 		switch {
 		case name == "changed":
 			if len(limits) != 1 || !strings.HasPrefix(limits[0], `"REPLACED";R=`) || policies != nil {
@@ -79,6 +85,8 @@ func TestUpstreamFieldsAreReplaced(t *testing.T) {
 			}
 		case len(limits) != 1 || !strings.HasPrefix(limits[0], `"replaced";r=`) || !slices.Equal(policies, []string{`"replaced";q=1000;w=60`}):
 			t.Errorf("%s: %q, %q", name, limits, policies)
+		case trailer || len(response.Trailer) != strings.Count(name, "announced"):
+			t.Errorf("%s: trailers %v", name, response.Trailer)
 		case len(response.Header["Vary"]) != 2:
 			t.Errorf("%s: other fields are gone: %v", name, response.Header)
 		}
