@@ -55,31 +55,31 @@ var layers = []struct {
 	{"internal/topk", layer{lines: 295, kB: 8}},
 	{"internal/usage", layer{lines: 590, kB: 16}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
-	{"internal/adminapi", layer{lines: 454, kB: 16, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 454, kB: 14, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/lab/replay/logs", layer{lines: 1205, kB: 38, own: "internal/say"}},
-	{"internal/lab/replay", layer{lines: 566, kB: 20, own: "internal/advice internal/say internal/uplot internal/web"}},
+	{"internal/lab/replay", layer{lines: 410, kB: 14, own: "internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 14, kB: 2, caddy: true}},
-	{"internal/option", layer{lines: 654, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
-	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
-	{"internal/request/key", layer{lines: 740, kB: 23, caddy: true, own: "internal/placeholder"}},
+	{"internal/option", layer{lines: 591, kB: 19, caddy: true, own: "internal/suggest"}},
+	{"internal/placeholder", layer{lines: 221, kB: 10, caddy: true, own: "internal/suggest"}},
+	{"internal/request/key", layer{lines: 698, kB: 21, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 242, kB: 7, own: "internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/heap", layer{lines: 32, kB: 1}},
-	{"internal/clock", layer{lines: 121, kB: 3, own: "internal/heap"}},
+	{"internal/clock", layer{lines: 88, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 265, kB: 7, own: "internal/clock store"}},
-	{"internal/writers", layer{lines: 102, kB: 4, caddy: true}},
+	{"internal/writers", layer{lines: 107, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/option " +
 		"internal/placeholder internal/request/key internal/stats internal/writers"}},
-	{"internal/pool", layer{lines: 408, kB: 12, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+	{"internal/pool", layer{lines: 370, kB: 12, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/throttle internal/topk internal/turns memorystore store"}},
 	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
-	{"config", layer{lines: 884, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
+	{"config", layer{lines: 850, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/request/body", layer{lines: 212, kB: 6, caddy: true}},
 	{"internal/request/zone", layer{lines: 965, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
@@ -89,33 +89,33 @@ var layers = []struct {
 		"internal/topk store"}},
 	{"internal/operate/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/request/routes", layer{lines: 107, kB: 3, caddy: true}},
-	{"internal/request/late", layer{lines: 405, kB: 15, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
+	{"internal/request/late", layer{lines: 405, kB: 13, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
 		"internal/request/body internal/request/zone internal/stats internal/usage internal/writers store"}},
-	{"internal/request/limiter", layer{lines: 734, kB: 22, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
+	{"internal/request/limiter", layer{lines: 698, kB: 22, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
 		"internal/hangup internal/outcome internal/placeholder internal/pool internal/request/late internal/request/zone internal/stats internal/throttle " +
 		"internal/turns store"}},
-	{"internal/lab/walk", layer{lines: 415, kB: 15, caddy: true, own: "internal/adminapi"}},
+	{"internal/lab/walk", layer{lines: 384, kB: 15, caddy: true, own: "internal/adminapi"}},
 	{"internal/request/respond", layer{lines: 779, kB: 26, caddy: true, own: "config internal/outcome internal/placeholder internal/request/late " +
 		"internal/request/limiter internal/request/routes internal/request/zone internal/writers"}},
-	{"internal/lab/trial", layer{lines: 368, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/lab/trial", layer{lines: 388, kB: 14, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/outcome internal/placeholder internal/pool internal/request/limiter internal/request/respond internal/request/zone " +
 		"memorystore store"}},
 	{"internal/lab/offline", layer{lines: 169, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
 	{"internal/lab/replay/engine", layer{lines: 1595, kB: 52, caddy: true, own: "config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/replay internal/lab/replay/logs internal/lab/trial internal/lab/walk internal/outcome " +
 		"internal/placeholder internal/request/late internal/request/limiter internal/request/zone internal/say internal/stats memorystore"}},
-	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/replay " +
+	{"internal/lab/compare", layer{lines: 271, kB: 9, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/replay " +
 		"internal/lab/replay/engine internal/lab/trial internal/request/zone"}},
 	{"internal/operate/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/operate/shell internal/outcome"}},
-	{"internal/operate/admin", layer{lines: 2679, kB: 91, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip " +
+	{"internal/operate/admin", layer{lines: 2583, kB: 88, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip " +
 		"internal/clock internal/duration internal/feed internal/lab/compare internal/lab/trial internal/lab/walk internal/logging internal/operate/doctor " +
 		"internal/operate/fleet internal/operate/page internal/operate/why internal/outcome internal/pool internal/request/key internal/request/limiter " +
 		"internal/request/zone internal/stats internal/suggest internal/topk store"}},
-	{"internal/lab/cases", layer{lines: 1132, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
+	{"internal/lab/cases", layer{lines: 1098, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/admin internal/option internal/outcome internal/pool " +
-		"internal/request/limiter internal/request/zone internal/say internal/suggest store"}},
-	{"internal/operate/cli", layer{lines: 2216, kB: 71, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
+		"internal/request/limiter internal/say internal/suggest store"}},
+	{"internal/operate/cli", layer{lines: 2120, kB: 68, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
 		"internal/lab/offline internal/lab/replay internal/lab/replay/engine internal/operate/admin internal/operate/shell internal/operate/why " +
 		"internal/outcome internal/say"}},
 	{"internal/request/report", layer{lines: 195, kB: 6, own: "internal/clientip internal/events internal/logging internal/outcome " +
@@ -127,24 +127,24 @@ var layers = []struct {
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
-	{"internal/testing/deep", layer{lines: 100, kB: 2}},
+	{"internal/testing/deep", layer{lines: 53, kB: 2}},
 	{"internal/testing/patient", layer{lines: 50, kB: 2}},
-	{"internal/testing/simredis", layer{lines: 1154, kB: 32}},
+	{"internal/testing/simredis", layer{lines: 1101, kB: 32}},
 	{"internal/testing/faultproxy", layer{lines: 184, kB: 5, own: "internal/testing/simredis"}},
-	{"internal/testing/golden", layer{lines: 130, kB: 4}},
+	{"internal/testing/golden", layer{lines: 83, kB: 4}},
 	{"internal/testing/buildcaddy", layer{lines: 25, kB: 1}},
 	{"internal/testing/childprocess", layer{lines: 165, kB: 4}},
-	{"internal/testing/mutants", layer{lines: 199, kB: 6}},
+	{"internal/testing/mutants", layer{lines: 162, kB: 6}},
 	{"internal/testing/platforms", layer{lines: 66, kB: 2}},
 	{"internal/testing/redistest", layer{lines: 956, kB: 28, own: "internal/testing/childprocess internal/testing/patient"}},
-	{"internal/testing/caddytest", layer{lines: 739, kB: 23, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
+	{"internal/testing/caddytest", layer{lines: 695, kB: 23, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/redistest memorystore store"}},
 	{"internal/testing/model", layer{lines: 599, kB: 19, own: "algorithms"}},
-	{"internal/testing/model/vectors", layer{lines: 348, kB: 10, own: "algorithms"}},
-	{"internal/testing/linear", layer{lines: 845, kB: 24, own: "algorithms internal/testing/patient store"}},
+	{"internal/testing/model/vectors", layer{lines: 249, kB: 7, own: "algorithms"}},
+	{"internal/testing/linear", layer{lines: 796, kB: 24, own: "algorithms internal/testing/patient store"}},
 	{"internal/testing/reference", layer{lines: 293, kB: 10, caddy: true, own: "internal/option"}},
-	{"internal/testing/world", layer{lines: 3628, kB: 115, caddy: true, own: "algorithms config internal/clock internal/heap internal/outcome " +
-		"internal/pool internal/request/limiter internal/request/zone internal/testing/model internal/testing/simredis redisstore store"}},
+	{"internal/testing/world", layer{lines: 3408, kB: 111, caddy: true, own: "algorithms config internal/heap internal/outcome internal/pool " +
+		"internal/request/limiter internal/request/zone internal/testing/model internal/testing/simredis redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 1005, kB: 37, own: "algorithms internal/testing/linear internal/testing/patient store"}},
 

@@ -116,8 +116,8 @@ func TestUnknownStates(t *testing.T) {
 		`{"max_events": 2, "window": "1h", "algorithm": "token_bucket"}`:                                     false,
 		`{"max_events": "{http.vars.n}", "window": "1h", "algorithm": "token_bucket", "refill": "interval"}`: true,
 	} {
-		p := policies(t, "unknown", limit)
-		if got := p.haveUnknownStates(); got != want {
+		p := planOf(t, "unknown", limit)
+		if got := p.hasUnknownStates(); got != want {
 			t.Errorf("%s: %v", limit, got)
 		}
 	}
