@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // TestSubrouteHandlesRefusals: a refusal is an error if a subroute around the handler has routes
@@ -133,6 +137,24 @@ func TestProblemTypes(t *testing.T) {
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s: status %d, want %d, and %s, want %s", test.config, w.Code, test.status, w.Body, test.want)
 		}
+	}
+}
+
+// TestProblemOfBannedNetwork: the limits of zones before that of the ban do not refuse.
+func TestProblemOfBannedNetwork(t *testing.T) {
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	h := caddytest.Load(t, `{`+kept.Option()+`"on_limit": "problem", "rate_limits": {"before": {"max_events": 9, "window": "1h"},
+		"of the ban": {"key": "{http.request.remote.host}", "overrides": true, "max_events": 9, "window": "1h"}}}`)
+	if w, err := refused(t, h, func(*http.Request) {}); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("status %d, %v", w.Code, err)
+	}
+	of := store.Selector{Network: netip.MustParsePrefix("203.0.113.0/24")}
+	if err := kept.Opened().SetRule(t.Context(), kept.Rule("of the ban"), of, store.Override{Kind: store.KindBanned, For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := refused(t, h, func(*http.Request) {})
+	if got := w.Body.String(); err != nil || !strings.Contains(got, `"zone":"of the ban"`) || strings.Contains(got, "before\"") {
+		t.Errorf("%v, %s", err, got)
 	}
 }
 
