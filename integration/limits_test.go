@@ -97,7 +97,7 @@ func TestReloads(t *testing.T) {
 			client := harness.NewClient(t, "")
 			left := func(when string, want int64) {
 				t.Helper()
-				if got := s.Left(client, "zone"); got != want {
+				if got := s.Left("zone"); got != want {
 					t.Errorf("%s: %d left, want %d", when, got, want)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestSlots: no more requests of a fleet are with the upstream than there are slots. One that waits gets the slot of one that
@@ -34,13 +35,13 @@ func TestSlots(t *testing.T) {
 		}
 	}
 	fleet[0].MustLoad(strings.ReplaceAll(config, "{$UPSTREAM}", b.Address) + "\n# changed\n")
-	if left := fleet[0].Left(client, "slots"); left != 0 {
+	if left := fleet[0].Left("slots"); left != 0 {
 		t.Errorf("%d left after a reload", left)
 	}
 	held[1].Leave()
-	fleet[2].AwaitLeft(client, "slots", 1)
+	fleet[2].AwaitLeft("slots", 1)
 	b.Open("end")
-	fleet[1].AwaitLeft(client, "slots", 3)
+	fleet[1].AwaitLeft("slots", 3)
 
 	first := fleet[0].Begin("/waits", "X-Gate", "first")
 	b.AwaitInside(t, 1)
@@ -57,7 +58,7 @@ func TestSlots(t *testing.T) {
 			t.Errorf("status %d", a.Status)
 		}
 	}
-	fleet[2].AwaitLeft(client, "waits", 1)
+	fleet[2].AwaitLeft("waits", 1)
 	if _, most := b.Now(); most != 3 {
 		t.Errorf("%d were with the upstream at once, want 3", most)
 	}
@@ -79,14 +80,14 @@ func TestQueue(t *testing.T) {
 				t.Fatalf("status %d", a.Status)
 			}
 			s.Begin("/queue")
-			s.AwaitLeft(client, "queue", 1)
+			s.AwaitLeft("queue", 1)
 			last := other.Begin("/queue")
-			s.AwaitLeft(client, "queue", 0)
+			s.AwaitLeft("queue", 0)
 			if a := s.Get(client, "/queue"); a.Status != http.StatusTooManyRequests {
 				t.Errorf("status %d with a full queue", a.Status)
 			}
 			last.Leave()
-			s.AwaitLeft(client, "queue", 1)
+			s.AwaitLeft("queue", 1)
 		})
 	}
 }
@@ -149,7 +150,7 @@ func TestAdaptive(t *testing.T) {
 // TestOnStoreError: while Redis does not answer, the zone refuses, passes or goes on with its share, as it says, and counts
 // again when Redis is back.
 func TestOnStoreError(t *testing.T) {
-	proxy := faultproxy.Start(t, harness.SharedRedis(t).Addr())
+	proxy := faultproxy.Start(t, redistest.Shared(t).Addr())
 	store, site := harness.SharedStore(t, proxy.Addr()), ""
 	for _, policy := range []string{"deny", "allow", "local"} {
 		site += harness.Limited(policy, "key {header.Key}\nrate 3/1h\non_store_error "+policy, store, "respond ok")
@@ -168,7 +169,7 @@ func TestOnStoreError(t *testing.T) {
 		}
 	}
 	s.AwaitLog(`"level":"error"`, harness.OurLogger)
-	proxy.Forward(harness.SharedRedis(t).Addr())
+	proxy.Forward(redistest.Shared(t).Addr())
 	proxy.Inject(nil)
 	patient.UntilEqual(t, "the first answer of Redis", func() int { return s.Get(client, "/deny").Status }, http.StatusOK)
 	if n := s.Admitted(client, 3, "/deny"); n != 1 {

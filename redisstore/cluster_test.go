@@ -30,7 +30,7 @@ func TestClusterWithTLSAndUser(t *testing.T) {
 		redistest.WithUser("limiter", "s3cret", append(leastACL(t), clusterACL(t)...)...))
 	files := c.Nodes()[0].TLS()
 	s := open(t, redisstore.Options{
-		Mode: redisstore.ModeCluster, Addresses: c.TLSAddrs()[:1], Username: "limiter", Password: "s3cret",
+		Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], Username: "limiter", Password: "s3cret",
 		TLS: &redisstore.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key},
 	})
 	works(t, s)

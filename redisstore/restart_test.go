@@ -40,8 +40,8 @@ func TestRestartWithTheDocumentedUsers(t *testing.T) {
 	}
 	// It is on here, because the test looks into Redis as the default user. It may ask whether the server is there.
 	rights := append([]string{"--user", "default", "on", "nopass", "+ping", "+hello", "+client"}, strings.Fields(string(line[1]))...)
-	server := redistest.Start(t, redistest.WithPersistence(), redistest.WithUser("limiter", "p", leastACL(t)...),
-		redistest.WithUser("looker", "p", "~*", "+@all"), redistest.WithArgs(rights...))
+	server := redistest.Start(t, redistest.WithUser("limiter", "p", leastACL(t)...), redistest.WithUser("looker", "p", "~*", "+@all"),
+		redistest.WithArgs(append(rights, "--appendonly", "yes", "--appendfsync", "always")...))
 	looker := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "looker", Password: "p"})
 	defer looker.Close()
 	s := open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "p"})

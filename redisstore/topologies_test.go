@@ -60,7 +60,7 @@ func TestSentinel(t *testing.T) {
 		[]redistest.Option{redistest.WithTLS(true), redistest.WithPassword("sentinel"), redistest.WithUser("finder", "s3cret2", sentinelACL(t)...)})
 	files := g.Servers()[0].TLS()
 	options := redisstore.Options{
-		Mode: redisstore.ModeSentinel, MasterName: redistest.MasterName, Addresses: g.TLSAddrs(),
+		Mode: redisstore.ModeSentinel, MasterName: redistest.MasterName, Addresses: g.Addrs(),
 		Username: "limiter", Password: "s3cret", SentinelUsername: "finder", SentinelPassword: "s3cret2",
 		TLS: &redisstore.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key},
 	}

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -24,7 +23,7 @@ var buildCaddy = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("CADDY"); path != "" {
 		return filepath.Abs(path)
 	}
-	return buildcaddy.Build("../..")
+	return childprocess.BuildCaddy("../..")
 })
 
 // caddy is a running Caddy.

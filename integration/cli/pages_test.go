@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestChoosingALimit runs all commands of docs/choosing-a-limit.md, with the log and the configs of the
@@ -21,7 +22,7 @@ import (
 // Then it rolls the limit out with the commands and the configs of docs/rollout.md.
 func TestChoosingALimit(t *testing.T) {
 	t.Parallel()
-	r := reader{dir: harness.ShortDir(t)}
+	r := reader{dir: redistest.ShortDir(t)}
 	if err := os.CopyFS(r.dir, os.DirFS("../../testdata/replay")); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestGoldenRecording(t *testing.T) {
 		t.Skip("the command script has other flags here")
 	}
 	readme := harness.ReadPage(t, "../../README.md")
-	s := harness.StartBinary(t, harness.CommandBinary(t), ofReadme(t, readme))
+	s := harness.StartSites(t, harness.CommandBinary(t), 1, ofReadme(t, readme))
 	client := harness.NewClient(t, "")
 	for _, traffic := range []struct {
 		address, path string

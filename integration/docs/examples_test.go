@@ -32,7 +32,7 @@ func TestExampleUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := harness.ShortDir(t)
+	dir := redistest.ShortDir(t)
 	unit := filepath.Join(dir, "caddy.service")
 	// Here is neither that binary nor the manual's server.
 	text = []byte(strings.ReplaceAll(string(text), "/usr/local/bin/caddy", "/bin/true"))
@@ -65,7 +65,7 @@ func TestExampleCompose(t *testing.T) {
 		return string(text)
 	}
 	address := func() string { return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t)) }
-	home := harness.ShortDir(t)
+	home := redistest.ShortDir(t)
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(home, name)
@@ -85,7 +85,7 @@ func TestExampleCompose(t *testing.T) {
 	for _, metrics := range []string{one, two} {
 		config := strings.NewReplacer("{\n\trate_limit {", "{\n\tadmin unix/{$ADMIN}\n\tpersist_config off\n\trate_limit {",
 			":8080 {", "http:// {\n\tbind fd/3", ":2020 {", "http://"+metrics+" {\n\tbind 127.0.0.1", "10/10s", "10/1h", "username limiter", "username limiter\n\t\t\ttimeout 10s").Replace(file("Caddyfile"))
-		caddys = append(caddys, harness.StartBinary(t, harness.CommandBinary(t), config, "REDIS_ADDRESS="+redis, "REDIS_PASSWORD=secret"))
+		caddys = append(caddys, harness.StartSites(t, harness.CommandBinary(t), 1, config, "REDIS_ADDRESS="+redis, "REDIS_PASSWORD=secret"))
 	}
 	scrape := strings.NewReplacer("/etc/prometheus/alerts.yml", "alerts.yml", `"caddy1:2020", "caddy2:2020"`, fmt.Sprintf("%q, %q", one, two), "15s", "200ms").Replace(file("prometheus.yml"))
 	alerts, err := os.ReadFile("../../examples/prometheus/alerts.yml")
@@ -186,7 +186,7 @@ func TestGettingStarted(t *testing.T) {
 	}
 	// This test's Caddy is what is built, on ports of its own, and the sample is not downloaded. The steps must be
 	// done within a window, however slow this machine is.
-	dir, site, admin := harness.ShortDir(t), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t)), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t))
+	dir, site, admin := redistest.ShortDir(t), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t)), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t))
 	var script strings.Builder
 	script.WriteString(`set -eu
 go() { test "$1" = run && ln -s "$CADDY" caddy; }
@@ -249,7 +249,7 @@ func TestTwoInstances(t *testing.T) {
 		"redis-server", "redis-server --port "+redis, "store redis", "store redis {\naddress 127.0.0.1:"+redis+"\n}")
 	script := "set -eu\ntrap 'kill $(jobs -p)' EXIT\nln -s \"$CADDY\" caddy\ncat > Caddyfile <<'END'\n" + blocks[0][2] + "END\n" + blocks[1][2]
 	cmd := exec.Command("bash", "-c", ports.Replace(script))
-	cmd.Dir = harness.ShortDir(t)
+	cmd.Dir = redistest.ShortDir(t)
 	cmd.Env = append(os.Environ(), "CADDY="+harness.CommandBinary(t), "HOME="+cmd.Dir)
 	output, err := cmd.CombinedOutput()
 	if err != nil {

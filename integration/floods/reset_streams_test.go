@@ -37,9 +37,8 @@ func TestResetStreams(t *testing.T) {
 				resetStreams(t, s, path, atOnce)
 			}
 		}
-		client := harness.NewClient(t, "")
-		s.AwaitLeft(client, "slots", slots)
-		if left := s.Left(client, "window"); came.Load() > window || left != 0 {
+		s.AwaitLeft("slots", slots)
+		if left := s.Left("window"); came.Load() > window || left != 0 {
 			t.Errorf("%d requests reached the upstream, and %d are left of %d", came.Load(), left, window)
 		}
 	})

@@ -1,8 +1,12 @@
 package harness
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quic-go/quic-go/http3"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // NewClient makes an HTTP client with its own address, which on Linux can be any of 127.0.0.0/8. With
@@ -104,4 +111,110 @@ func (s *Server) Admitted(client *http.Client, n int, path string, header ...str
 		}
 	}
 	return admitted
+}
+
+// Pending is a request in progress.
+type Pending struct {
+	t      *testing.T
+	Leave  context.CancelFunc // hangs up
+	done   chan struct{}
+	Answer Answer
+	Err    error
+}
+
+// Begin sends a request on a connection of its own, and does not wait for the answer.
+func (s *Server) Begin(path string, header ...string) *Pending {
+	ctx, leave := context.WithCancel(s.T.Context())
+	p := &Pending{t: s.T, Leave: leave, done: make(chan struct{})}
+	client := NewClient(s.T, "")
+	go func() {
+		defer close(p.done)
+		defer leave()
+		p.Answer, p.Err = send(ctx, client, s.URL(path), header)
+	}()
+	s.T.Cleanup(func() {
+		leave()
+		<-p.done
+	})
+	return p
+}
+
+// Result waits for the answer.
+func (p *Pending) Result() Answer {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patient.Patience):
+		p.t.Fatalf("no answer within %v", patient.Patience)
+	}
+	if p.Err != nil {
+		p.t.Fatal(p.Err)
+	}
+	return p.Answer
+}
+
+// Upgrade asks for a WebSocket. The connection stays open until the test ends.
+func (s *Server) Upgrade(t *testing.T) (net.Conn, int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: "+s.Address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, response.StatusCode
+}
+
+// Version is a client of one version of HTTP.
+type Version struct {
+	Major  int
+	Client *http.Client
+	URL    string
+}
+
+// StartEveryVersion starts a Caddy that serves a site with and without TLS, and returns
+// a client for each version of HTTP.
+func StartEveryVersion(t *testing.T, options, site string, variables ...string) (*Server, []Version) {
+	t.Helper()
+	config, versions := EveryVersion(t, options, site)
+	s := StartCaddy(t, config, variables...)
+	return s, versions(s)
+}
+
+// EveryVersion returns a config that serves a site with and without TLS, and a function that returns a client for
+// each version of HTTP to a server with that config.
+func EveryVersion(t *testing.T, options, site string) (config string, versions func(*Server) []Version) {
+	t.Helper()
+	port := redistest.FreePort(t)
+	files := redistest.Certificate(t)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(ReadPage(t, files.CA)))
+	config = Caddyfile(options, site) + fmt.Sprintf(`
+https://:%d {
+	bind 127.0.0.1
+	tls %s %s
+	%s
+}
+`, port, files.Cert, files.Key, site)
+	return config, func(s *Server) []Version {
+		config := &tls.Config{RootCAs: roots, ServerName: "localhost"}
+		h2 := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+		h3 := &http3.Transport{TLSClientConfig: config}
+		t.Cleanup(h2.CloseIdleConnections)
+		t.Cleanup(func() { _ = h3.Close() })
+		url := fmt.Sprintf("https://127.0.0.1:%d", port)
+		return []Version{
+			{1, NewClient(t, ""), s.URL("")},
+			{2, &http.Client{Transport: h2, Timeout: patient.Patience}, url},
+			{3, &http.Client{Transport: h3, Timeout: patient.Patience}, url},
+		}
+	}
 }

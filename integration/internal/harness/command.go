@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -17,32 +18,29 @@ import (
 // RateLimit runs caddy rate-limit against the server.
 func (s *Server) RateLimit(args ...string) (string, error) {
 	args = append([]string{"rate-limit", "--address", "unix/" + filepath.Join(s.Dir, "admin")}, args...)
-	cmd := exec.CommandContext(s.T.Context(), CommandBinary(s.T), args...)
-	cmd.Dir, cmd.Env = s.Dir, Environment(s.Dir)
-	var output, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &complaint
-	err := cmd.Run()
-	return output.String() + complaint.String(), err
+	output, complaint, err := s.run(CommandBinary(s.T), args...)
+	return output + complaint, err
 }
 
 // Shell runs a line in bash. There $CADDY is the binary and $ADMIN is the endpoint.
 func (s *Server) Shell(line string) (string, error) {
 	s.T.Helper()
-	shell, err := exec.LookPath("bash")
+	output, complaint, err := s.run("bash", "-c", line)
 	if err != nil {
-		s.T.Fatal("no bash: make needs it too")
+		err = fmt.Errorf("%w: %s", err, complaint)
 	}
+	return output, err
+}
+
+func (s *Server) run(program string, args ...string) (output, complaint string, err error) {
 	ctx, cancel := context.WithTimeout(s.T.Context(), patient.Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, shell, "-c", line)
+	var out, wrong strings.Builder
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = s.Dir, append(Environment(s.Dir), "CADDY="+CommandBinary(s.T))
-	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
-	output, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, complaint.String())
-	}
-	return string(output), err
+	cmd.Stdout, cmd.Stderr = &out, &wrong
+	err = cmd.Run()
+	return out.String(), wrong.String(), err
 }
 
 // Finding is a finding of doctor, as a program reads it.
@@ -75,4 +73,31 @@ func NeedProgram(t *testing.T, command, required string) {
 		t.Fatalf("%s is not on PATH, and %s is set", command, required)
 	}
 	t.Skipf("SKIPPED: %s is not on PATH; with %s=1 that is a failure", command, required)
+}
+
+// ReadPage reads a file that must be there.
+func ReadPage(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Localize changes a config of the docs so that it runs here: its sites are on the socket that the
+// process inherits, and its upstream is the test's. It refuses requests when the store does not
+// answer in time, which would otherwise hide wrong counts.
+func Localize(config, store, upstream string) string {
+	config = regexp.MustCompile(`(?m)^([a-z.]+\.example\.com|example\.com) \{$`).ReplaceAllStringFunc(config, func(site string) string {
+		if host, _, _ := strings.Cut(site, " "); strings.Contains(config, "import ") {
+			return "http://" + host + " {\nbind fd/3"
+		}
+		return ":80 {\nbind fd/3"
+	})
+	config = strings.ReplaceAll(config, "localhost:9000", upstream)
+	config = strings.ReplaceAll(config, "on_store_error allow", "on_store_error deny")
+	options := "{\nadmin unix/{$ADMIN}\npersist_config off\nauto_https off\nrate_limit {\n" + store + "}\n"
+	sites, hasOptions := strings.CutPrefix(config, "{\n")
+	return options + map[bool]string{false: "}\n"}[hasOptions] + sites
 }

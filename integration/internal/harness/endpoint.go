@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -97,4 +99,82 @@ func (s *Server) Spent(zone, key string) (k Usage) {
 func (s *Server) AwaitUsed(what, zone, key string, want int64) {
 	s.T.Helper()
 	patient.UntilEqual(s.T, what, func() int64 { return s.Spent(zone, key).Used }, want)
+}
+
+// Load replaces the config.
+func (s *Server) Load(caddyfile string) error {
+	return s.Configure("POST", "/load", "text/caddyfile", caddyfile)
+}
+
+// MustLoad replaces the config or ends the test.
+func (s *Server) MustLoad(caddyfile string) {
+	s.T.Helper()
+	if err := s.Load(caddyfile); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Configure changes the config. From then on no request meets the config before. The request is repeated if the connection
+// breaks: each load replaces the admin server, and the next request may still reach the server that is closing. A repeated
+// change has no effect.
+func (s *Server) Configure(method, path, contentType, body string) error {
+	s.T.Helper()
+	var err error
+	patient.Until(s.T, "the admin endpoint to answer", func() bool {
+		_, err = s.Admin(method, path, contentType, body)
+		return !errors.As(err, new(*url.Error))
+	})
+	if err != nil {
+		return err
+	}
+	patient.Until(s.T, "the servers before to stop", func() bool {
+		stacks, err := s.Stacks()
+		return err == nil && !stopping(stacks)
+	})
+	return nil
+}
+
+// stopping reports whether a server may still accept connections, or answer requests on idle ones, although it is
+// being stopped. Caddy says that a change is done when the goroutines that stop servers have begun.
+func stopping(stacks string) bool {
+	for goroutine := range strings.SplitSeq(stacks, "\n\n") {
+		state, functions, _ := strings.Cut(goroutine, "\n")
+		waitsFor := "[sync.WaitGroup.Wait" // the other goroutines
+		if strings.Contains(functions, ").Shutdown(") {
+			waitsFor = "[select" // the requests that are being answered
+		}
+		if strings.Contains(functions, "caddyhttp.(*App).stop") && !strings.Contains(state, waitsFor) {
+			return true
+		}
+	}
+	return false
+}
+
+// Scrape reads the limiter's metrics as Prometheus would. It returns their lines, and the samples that are not zero, without
+// the prefix of their names.
+func (s *Server) Scrape() (ours string, samples map[string]float64) {
+	s.T.Helper()
+	text, err := s.Admin("GET", "/metrics", "", "")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	samples = make(map[string]float64)
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "caddy_rate_limit_") {
+			ours += line
+		}
+		name, isSample := strings.CutPrefix(strings.TrimSpace(line), "caddy_rate_limit_")
+		if !isSample {
+			continue
+		}
+		at := strings.LastIndexByte(name, ' ')
+		value, err := strconv.ParseFloat(name[at+1:], 64)
+		if err != nil {
+			s.T.Fatalf("%s: %v", line, err)
+		}
+		if value != 0 {
+			samples[name[:at]] = value
+		}
+	}
+	return ours, samples
 }

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // Root is the path of the repository from the folder whose tests run: integration, or one in it.
@@ -28,9 +29,10 @@ func root() string {
 // Main is the TestMain of each folder.
 func Main(m *testing.M) {
 	os.Setenv("TZ", NoonZone()) // the instances have it too, and zones may name the same place
-	code := m.Run()
-	endShared()
-	os.Exit(code)
+	os.Exit(redistest.Main(func() int {
+		defer endShared()
+		return m.Run()
+	}))
 }
 
 // NoonZone names a time zone in which it is about noon, so that no day ends during a test, and no screen says
@@ -61,7 +63,7 @@ func build(flags ...string) (path string, err error) {
 	if err := watchSources(); err != nil {
 		return "", err
 	}
-	return buildcaddy.Build(Root, flags...)
+	return childprocess.BuildCaddy(Root, flags...)
 }
 
 // Binary returns the path of the Caddy to test.

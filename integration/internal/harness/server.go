@@ -1,3 +1,7 @@
+// Package harness is what the integration tests share. It runs real Caddy processes with this module, and sends
+// them requests over HTTP as any client would.
+//
+// Each process belongs to one test and ends with it. All traffic stays on 127.0.0.1.
 package harness
 
 import (
@@ -13,6 +17,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // Server is a running Caddy.
@@ -50,19 +55,13 @@ func Caddyfile(options, site string) string {
 // resets the connections that wait on the old one when it closes.
 func StartCaddy(t *testing.T, config string, variables ...string) *Server {
 	t.Helper()
-	return StartBinary(t, Binary(t), config, variables...)
+	return StartSites(t, Binary(t), 1, config, variables...)
 }
 
-// StartBinary is StartCaddy with another binary.
-func StartBinary(t *testing.T, path, config string, variables ...string) *Server {
-	t.Helper()
-	return StartSites(t, path, 1, config, variables...)
-}
-
-// StartSites is StartBinary with a number of sockets.
+// StartSites is StartCaddy with another binary, or with a number of sockets.
 func StartSites(t *testing.T, path string, sockets int, config string, variables ...string) *Server {
 	t.Helper()
-	s := &Server{T: t, Dir: ShortDir(t)}
+	s := &Server{T: t, Dir: redistest.ShortDir(t)}
 	s.launch(path, sockets, config, variables...)
 	t.Cleanup(s.end)
 	s.awaitConfig()
@@ -142,22 +141,6 @@ func Environment(dir string) []string {
 		"GORACE=" + os.Getenv("GORACE"),
 		"GOGC=" + os.Getenv("GOGC"),
 	}
-}
-
-// ShortDir makes a directory whose path is short enough for unix sockets. Those of t.TempDir are
-// too long.
-func ShortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "rlc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 // URL is the address of a path of its site.

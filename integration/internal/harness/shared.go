@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -19,9 +21,6 @@ const fleetSize = 3
 var shared struct {
 	sync.Mutex // held by the test that uses the instances
 	caddys     []*Server
-	redis      *redistest.Server
-	stop       func() error
-	prefixes   int
 }
 
 // One returns a Caddy with a config, which other tests use before and after. Its site is one of [Caddyfile]. In the
@@ -83,38 +82,91 @@ func startShared(t *testing.T) *Server {
 	return s
 }
 
-// SharedRedis returns a Redis that other tests use too, so it must keep running, and the keys must have a prefix.
-func SharedRedis(t *testing.T) *redistest.Server {
-	t.Helper()
-	if shared.redis == nil {
-		redistest.Require(t)
-		var err error
-		if shared.redis, shared.stop, err = redistest.Run(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return shared.redis
-}
-
-// SharedStore is [Redis] with the shared server, or with another address of it, and with a prefix of its own for each
-// call.
+// SharedStore is [Redis] with the server of [redistest.Shared], or with another address of it, and with a prefix of its own
+// for each call.
 func SharedStore(t *testing.T, through ...string) string {
 	t.Helper()
-	address := append(through, SharedRedis(t).Addr())[0]
-	shared.prefixes++
-	return strings.Replace(Redis(address), "address", fmt.Sprintf("key_prefix test%d\naddress", shared.prefixes), 1)
+	server := redistest.Shared(t)
+	address := append(through, server.Addr())[0]
+	return strings.Replace(Redis(address), "address", "key_prefix "+server.Prefix()+"\naddress", 1)
 }
 
-// endShared ends all shared servers.
+// endShared ends the shared instances.
 func endShared() {
 	var errs []error
 	for _, s := range shared.caddys {
 		errs = append(errs, s.Process.Kill(), os.RemoveAll(s.Dir))
 	}
-	if shared.stop != nil {
-		errs = append(errs, shared.stop())
-	}
 	if err := errors.Join(errs...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
+}
+
+// Memory and Redis are lines of a Caddyfile. Tests that count exactly give Redis more time than
+// users do, and answer 503 without it: on a busy machine, a request that was let through because
+// Redis was late would look like a limit that is exceeded.
+const Memory = "store memory\n"
+
+// Redis names the store at an address, see [Memory].
+func Redis(address string) string {
+	return "store redis {\naddress " + address + "\ntimeout 10s\n}\non_store_error deny\n"
+}
+
+// Timeout is how long decisions may take in tests where Redis goes away and comes back: as long
+// as users have it on an idle machine, and longer on a busy one, where a healthy Redis may be
+// late.
+func Timeout() string { return "timeout " + DecisionTime().String() }
+
+// DecisionTime is what [Timeout] gives decisions.
+func DecisionTime() time.Duration {
+	if patient.Idle() {
+		return 50 * time.Millisecond
+	}
+	return time.Second
+}
+
+// EachStore runs a test with each store. The Redis is the test's own.
+func EachStore(t *testing.T, test func(t *testing.T, store string)) {
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		test(t, Memory)
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		test(t, Redis(redistest.Start(t).Addr()))
+	})
+}
+
+// Limited is a route of a Caddyfile: requests to the zone's path meet the zone.
+func Limited(zone, options, store, then string) string {
+	return "handle /" + zone + " {\nrate_limit {\nzone " + zone + " {\n" + options + "\n}\n" + store + "}\n" + then + "\n}\n"
+}
+
+// Left asks how much is left of a zone that counts all requests together.
+func (s *Server) Left(zone string) int64 {
+	s.T.Helper()
+	k := s.Spent(zone, "")
+	return k.Quota - k.Used
+}
+
+// AwaitLeft waits until that much of a zone is left.
+func (s *Server) AwaitLeft(zone string, want int64) {
+	s.T.Helper()
+	patient.UntilEqual(s.T, "what is left of zone "+zone, func() int64 { return s.Left(zone) }, want)
+}
+
+// Waiting returns how many requests this module makes wait, according to Caddy's goroutines.
+func (s *Server) Waiting() int {
+	s.T.Helper()
+	stacks, err := s.Stacks()
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return strings.Count(stacks, "limiter.(*retryWait).sleep(")
+}
+
+// AwaitWaiting waits until so many requests wait.
+func (s *Server) AwaitWaiting(want int) {
+	s.T.Helper()
+	patient.Until(s.T, "requests to wait, or to leave", func() bool { return s.Waiting() == want })
 }

@@ -1,8 +1,10 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
@@ -87,11 +89,8 @@ func (c *Cluster) meet() {
 // Nodes returns all nodes.
 func (c *Cluster) Nodes() []*Server { return c.nodes }
 
-// Addrs returns the addresses of all nodes.
-func (c *Cluster) Addrs() []string { return addrs(c.nodes, (*Server).Addr) }
-
-// TLSAddrs returns the TLS addresses of all nodes.
-func (c *Cluster) TLSAddrs() []string { return addrs(c.nodes, (*Server).TLSAddr) }
+// Addrs returns the addresses of all nodes, with [WithTLS] those for TLS.
+func (c *Cluster) Addrs() []string { return addrs(c.nodes) }
 
 // Await waits until every running node can reach every slot, and knows the replicas that the
 // masters can have.
@@ -170,11 +169,7 @@ func (m *Migration) MoveKeys() {
 		if len(keys) == 0 {
 			return
 		}
-		args := []any{"migrate", m.to.host(), m.to.ownPort(), "", 0, 5000}
-		if password := m.from.settings.password; password != "" {
-			args = append(args, "auth", password)
-		}
-		args = append(args, "keys")
+		args := []any{"migrate", m.to.host(), m.to.ownPort(), "", 0, 5000, "keys"}
 		for _, key := range keys {
 			args = append(args, key)
 		}
@@ -213,16 +208,11 @@ func (c *Cluster) await(try func(ctx context.Context) error) {
 // their connections if clients do, and know the password.
 func together(t TB, options []Option) []Option {
 	t.Helper()
-	var all settings
-	for _, option := range options {
-		option(&all)
+	if !settled(options).tls {
+		return slices.Clip(options)
 	}
-	shared := append([]Option(nil), options...)
-	if all.tls {
-		common := makeCerts(t)
-		shared = append(shared, func(s *settings) { s.certs = common }, WithArgs("--tls-replication", "yes"))
-	}
-	return shared
+	common := Certificate(t)
+	return append(slices.Clip(options), func(s *settings) { s.certs = common }, WithArgs("--tls-replication", "yes"))
 }
 
 // ownPort returns the port at which other servers find this one.
@@ -242,10 +232,9 @@ func (s *Server) hasInfo(ctx context.Context, one, two, text string) error {
 	return err
 }
 
-func addrs(servers []*Server, of func(*Server) string) []string {
-	list := make([]string, len(servers))
-	for i, server := range servers {
-		list[i] = of(server)
+func addrs(servers []*Server) (all []string) {
+	for _, s := range servers {
+		all = append(all, cmp.Or(s.TLSAddr(), s.Addr()))
 	}
-	return list
+	return all
 }

@@ -1,12 +1,21 @@
 package redistest
 
 import (
-	"fmt"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Option changes how Start starts a server.
@@ -21,6 +30,14 @@ type settings struct {
 	extra       []string
 	host        string   // empty: 127.0.0.1
 	sentinel    []string // it is a Sentinel, with these lines of configuration
+}
+
+// settled is what options make of a server.
+func settled(options []Option) (s settings) {
+	for _, option := range options {
+		option(&s)
+	}
+	return s
 }
 
 // WithPassword asks the default user for a password (requirepass). The admin
@@ -55,10 +72,6 @@ func WithHosts(hosts ...string) Option {
 		s.extra = append(s.extra, "--bind-source-addr", s.host) // by which others know it
 	}
 }
-
-// WithPersistence makes the server come back from Kill and Restart with everything that it has
-// answered. By default Redis delays writing while the disk is busy, and would lose data.
-func WithPersistence() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "always") }
 
 // WithArgs passes arguments on to redis-server, such as "--maxmemory", "2mb".
 // They come last, so they win over those of this package. Passwords belong in
@@ -113,14 +126,47 @@ func (s *Server) command() ([]string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return []string{path, "--sentinel"}, nil
 	}
-	var text strings.Builder
-	for _, word := range s.arguments() {
-		if option, ok := strings.CutPrefix(word, "--"); ok {
-			text.WriteString("\n" + option)
-		} else {
-			fmt.Fprintf(&text, " %q", word)
-		}
+	text := strings.Join(s.settings.sentinel, "\n") + "\n"
+	return append([]string{path, "--sentinel"}, s.arguments()...), os.WriteFile(path, []byte(text), 0o600)
+}
+
+// TLSFiles are the paths of the PEM files a client needs. They are removed with
+// the test.
+type TLSFiles struct {
+	CA   string // signed the server's certificate and the client's
+	Cert string // the client's
+	Key  string // the client's
+}
+
+// Certificate makes a certificate for 127.0.0.1, "localhost" and "redis.test" that has signed itself. The server has it, its clients,
+// and replicas, Sentinels and nodes of a Cluster, which show it to each other.
+func Certificate(t TB) TLSFiles {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
 	}
-	text.WriteString("\n" + strings.Join(s.settings.sentinel, "\n") + "\n")
-	return []string{path, "--sentinel"}, os.WriteFile(path, []byte(text.String()), 0o600)
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "redis.test"},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		DNSNames:              []string{"redis.test", "localhost"},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(24 * time.Hour),
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	encoded, wrong := x509.MarshalPKCS8PrivateKey(key)
+	dir := ShortDir(t)
+	files := TLSFiles{filepath.Join(dir, "test.crt"), filepath.Join(dir, "test.crt"), filepath.Join(dir, "test.key")}
+	err = errors.Join(err, wrong,
+		os.WriteFile(files.Cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600),
+		os.WriteFile(files.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600))
+	if err != nil {
+		t.Fatalf("making a certificate: %v", err)
+	}
+	return files
 }

@@ -11,17 +11,20 @@
 package redistest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -61,7 +64,11 @@ func Start(t TB, options ...Option) *Server {
 	t.Helper()
 	Require(t)
 
-	s := newServer(t, options...)
+	s := &Server{t: t, dir: ShortDir(t), settings: settled(options)}
+	if s.settings.tls && s.settings.certs == (TLSFiles{}) {
+		s.settings.certs = Certificate(t)
+	}
+	s.admin = s.newClient()
 	t.Cleanup(s.stop)
 	for try := 1; ; try++ {
 		if s.port = FreePort(t); s.settings.tls {
@@ -75,20 +82,6 @@ func Start(t TB, options ...Option) *Server {
 			t.Fatal(err)
 		}
 	}
-}
-
-// newServer prepares everything except the ports and the process.
-func newServer(t TB, options ...Option) *Server {
-	t.Helper()
-	s := &Server{t: t, dir: shortDir(t)}
-	for _, option := range options {
-		option(&s.settings)
-	}
-	if s.settings.tls && s.settings.certs == (TLSFiles{}) {
-		s.settings.certs = makeCerts(t)
-	}
-	s.admin = s.newClient()
-	return s
 }
 
 func (s *Server) newClient() *redis.Client {
@@ -107,21 +100,21 @@ func (s *Server) newClient() *redis.Client {
 	})
 }
 
-// shortDir makes the server's directory. t.TempDir holds the test's name, and
-// a unix socket's path has room for about a hundred bytes.
-func shortDir(t TB) string {
+// ShortDir makes a directory that is removed with the test. A unix socket's path has room for about a hundred bytes, and
+// t.TempDir holds the test's name.
+func ShortDir(t TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rl")
 	if err != nil {
-		t.Fatalf("making the directory of a %s: %v", program, err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("removing the directory of a %s: %v", program, err)
+			t.Errorf("%v", err)
 		}
 	})
-	if path := filepath.Join(dir, "s"); len(path) >= 100 {
-		t.Fatalf("the unix socket's path must stay under 100 bytes, got %q: set TMPDIR to a shorter directory", path)
+	if len(dir) > 80 {
+		t.Fatalf("%q is too long for unix sockets: set TMPDIR to a shorter directory", dir)
 	}
 	return dir
 }
@@ -151,16 +144,6 @@ func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
 // retries, obeys the deadline of its context, survives Restart, and is closed with the test. It
 // connects on first use.
 func (s *Server) Admin() *redis.Client { return s.admin }
-
-// Slots returns how many slots of a key are held. The last one that is given back stays for a moment, as one that has ended.
-func (s *Server) Slots(key string) int64 {
-	s.t.Helper()
-	n, err := s.admin.ZCount(context.Background(), key, "1", "+inf").Result()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return n
-}
 
 // Configure changes an option of the running server.
 func (s *Server) Configure(option, value string) {
@@ -231,30 +214,14 @@ func (s *Server) current() *childprocess.Process {
 // launch starts the process and waits for its PONG. When it fails, no process
 // is left, and the error holds the end of the log.
 func (s *Server) launch() error {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return fmt.Errorf("starting %s: %w", program, err)
-	}
-	// Redis logs to its standard output. Errors from before it knows where to log
-	// go there, too.
-	logfile := filepath.Join(s.dir, "log")
-	output, err := os.OpenFile(logfile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("starting %s: %w", program, err)
-	}
-	defer output.Close()
-	info, err := output.Stat()
-	if err != nil {
-		return fmt.Errorf("starting %s: %w", program, err)
-	}
-
 	args, err := s.command()
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", program, err)
 	}
-	cmd := exec.Command(path, args...)
-	cmd.Dir = s.dir
-	cmd.Stdout, cmd.Stderr = output, output
+	var log strings.Builder // which is complete when the process has ended
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, &log, &log
+	cmd.WaitDelay = time.Second // for processes that it has forked
 	p, err := childprocess.Start(cmd)
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", program, err)
@@ -267,14 +234,12 @@ func (s *Server) launch() error {
 	if err == nil {
 		return nil
 	}
-	if killErr := p.Kill(); killErr != nil {
-		err = errors.Join(err, killErr)
-	}
-	text := readFrom(logfile, info.Size())
-	if bytes.Contains(text, []byte("Address already in use")) {
+	err = errors.Join(err, p.Kill())
+	text := log.String()
+	if strings.Contains(text, "Address already in use") {
 		err = fmt.Errorf("%w: %w", errPortTaken, err)
 	}
-	return fmt.Errorf("starting %s on %s: %w; end of its log:\n%s", program, s.Addr(), err, tail(text))
+	return fmt.Errorf("starting %s on %s: %w; end of its log:\n%s", program, s.Addr(), err, text[max(0, len(text)-4096):])
 }
 
 // awaitPong asks on the unix socket. No other server can answer there, as one could on a port
@@ -301,16 +266,39 @@ func (s *Server) stop() {
 	s.Kill()
 }
 
-// readFrom returns what this start has written. The log outlives a Restart.
-func readFrom(path string, offset int64) []byte {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return []byte(err.Error())
+// The ports lie below those that systems use for outgoing connections (32768 and up on Linux).
+// Otherwise such a connection could take the port of a killed server before Restart, or a client
+// that dials the port of a dead server could get that very port as its own end and reach itself.
+const (
+	firstPort = 10000
+	busOffset = 10000 // how far the port of the Cluster bus is above a node's port
+	portTries = 100
+
+	// lanes is how many test binaries can run at a time that hardly ever choose the same port: each takes the ports of
+	// one residue class.
+	lanes = 16
+)
+
+// ports counts those that were tried, from a number that other test binaries hardly have.
+var ports atomic.Int64
+
+func init() { ports.Store(rand.Int64N(busOffset)) }
+
+// FreePort returns a TCP port of 127.0.0.1 that nothing listens on, nor on that of a Cluster bus above it. No other of the
+// next hundreds of calls in this test binary returns it; another process may still take it.
+func FreePort(t TB) int {
+	t.Helper()
+	for range portTries {
+		port := firstPort + int(ports.Add(1)%(busOffset/lanes))*lanes + os.Getpid()%lanes
+		if isFree(port) && isFree(port+busOffset) {
+			return port
+		}
 	}
-	return text[min(offset, int64(len(text))):]
+	t.Fatalf("no free port from %d on in %d tries", firstPort, portTries)
+	return 0
 }
 
-func tail(text []byte) []byte {
-	const most = 4096
-	return text[max(0, len(text)-most):]
+func isFree(port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	return err == nil && listener.Close() == nil
 }

@@ -35,10 +35,7 @@ func StartSentinel(t TB, forServers, forSentinels []Option) *Sentinel {
 	Require(t)
 	g := &Sentinel{t: t}
 	forServers = together(t, forServers)
-	var all settings
-	for _, option := range forServers {
-		option(&all)
-	}
+	all, own := settled(forServers), settled(forSentinels)
 	if all.password != "" {
 		forServers = append(forServers, WithArgs("--masterauth", all.password))
 	}
@@ -47,10 +44,6 @@ func StartSentinel(t TB, forServers, forSentinels []Option) *Sentinel {
 	replica := Start(t, append(slices.Clip(forServers), WithArgs("--replicaof", "127.0.0.1", strconv.Itoa(master.ownPort())))...)
 	g.servers = []*Server{master, replica}
 
-	var own settings
-	for _, option := range forSentinels {
-		option(&own)
-	}
 	lines := []string{
 		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterName, master.ownPort()),
 		"sentinel down-after-milliseconds " + MasterName + " 1000",
@@ -82,11 +75,8 @@ func (g *Sentinel) Servers() []*Server { return g.servers }
 // Sentinels returns the three Sentinels.
 func (g *Sentinel) Sentinels() []*Server { return g.sentinels }
 
-// Addrs returns the addresses of the Sentinels.
-func (g *Sentinel) Addrs() []string { return addrs(g.sentinels, (*Server).Addr) }
-
-// TLSAddrs returns the TLS addresses of the Sentinels.
-func (g *Sentinel) TLSAddrs() []string { return addrs(g.sentinels, (*Server).TLSAddr) }
+// Addrs returns the addresses of the Sentinels, with [WithTLS] those for TLS.
+func (g *Sentinel) Addrs() []string { return addrs(g.sentinels) }
 
 // Master returns the server that all running Sentinels name, once it is a master.
 func (g *Sentinel) Master() *Server {

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"sync"
+	"testing"
 )
 
 // shared is the server of all tests of this binary that call Shared.
@@ -12,7 +15,7 @@ var shared struct {
 	sync.Mutex
 	ends   bool // Main runs, which ends the server
 	server *Server
-	stop   func() error
+	stop   func()
 	tests  int // how many tests have asked for it
 }
 
@@ -26,10 +29,7 @@ func Main(run func() int) (code int) {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.stop != nil {
-		if err := shared.stop(); err != nil {
-			fmt.Fprintf(os.Stderr, "ending the shared %s: %v\n", program, err)
-			code = max(code, 1)
-		}
+		shared.stop()
 	}
 	return code
 }
@@ -47,10 +47,7 @@ func Shared(t TB) *Server {
 		t.Fatalf("%s shares a %s, and no TestMain ends that: write os.Exit(redistest.Main(m.Run)) there", t.Name(), program)
 	}
 	if shared.server == nil {
-		var err error
-		if shared.server, shared.stop, err = Run(WithTLS(true)); err != nil {
-			t.Fatal(err)
-		}
+		shared.server, shared.stop = Run(WithTLS(true))
 	}
 	shared.tests++
 	s := shared.server
@@ -70,4 +67,48 @@ func (s *Server) own() {
 	if s.prefix != "" {
 		s.t.Fatalf("%s would disturb all that share this %s: start one for it", s.t.Name(), program)
 	}
+}
+
+// TB is a test, or a program: see [Run].
+type TB = testing.TB
+
+// Run starts a redis-server for a program that is not a test. The server runs until stop is
+// called. What would end a test panics.
+func Run(options ...Option) (server *Server, stop func()) {
+	p := new(caller)
+	return Start(p, options...), p.stop
+}
+
+// caller is the TB of a program that is not a test, as far as this package needs one.
+type caller struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (p *caller) Helper()                           {}
+func (p *caller) Name() string                      { return "the program" }
+func (p *caller) Cleanup(end func())                { p.cleanups = append(p.cleanups, end) }
+func (p *caller) Errorf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+func (p *caller) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (p *caller) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (p *caller) Skipf(format string, args ...any)  { p.Fatalf(format, args...) }
+
+// stop does what the end of a test does.
+func (p *caller) stop() {
+	for _, end := range slices.Backward(p.cleanups) {
+		end()
+	}
+}
+
+// Require skips the test without redis-server, or fails it with REQUIRE_REDIS=1.
+func Require(t TB) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	const missing = "SKIPPED %s: no %s on PATH: apt-get install redis-server, or: make redis (then test with -count=1)"
+	if os.Getenv("REQUIRE_REDIS") == "1" {
+		t.Fatalf(missing+", and REQUIRE_REDIS=1", t.Name(), program)
+	}
+	t.Skipf(missing, t.Name(), program)
 }
