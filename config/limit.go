@@ -99,7 +99,7 @@ func (l *Limit) Placeholders() (all []string) {
 // Lines are the options of a limit that are more than a value, or exclude each other.
 func (l *Limit) Lines(d *caddyfile.Dispenser) option.Lines {
 	lines := make(option.Lines)
-	for _, name := range []string{"events", "window", "rate", "algorithm"} {
+	for _, name := range []string{"rate", "algorithm"} {
 		lines[name] = func() error {
 			if err := l.set(name, d.RemainingArgs()); err != nil {
 				return d.WrapErr(err)
@@ -117,17 +117,15 @@ func (l *Limit) set(name string, args []string) error {
 		return l.setRate(args[0])
 	case name == "rate":
 		return fmt.Errorf("rate takes one argument, such as 100/1m, got '%s'", strings.Join(args, " "))
-	case name == "events" && l.MaxEvents != nil, name == "window" && l.Window != (Window{}):
-		return fmt.Errorf("%s already specified", name)
 	case name != "algorithm":
 		return option.Set(l, name, args)
 	case len(args) == 0 || len(args) > 2 || args[0] == "":
 		return errors.New("algorithm takes its name and a rate, such as token_bucket 10/1s")
 	}
-	l.Algorithm = args[0]
+	if err := option.Set(l, name, args[:1]); err != nil || len(args) == 1 {
+		return err
+	}
 	switch {
-	case len(args) == 1:
-		return nil
 	case !CountsSlots(l.Algorithm):
 		return l.setRate(args[1])
 	case strings.Contains(args[1], "/"):
@@ -139,11 +137,8 @@ func (l *Limit) set(name string, args []string) error {
 // setRate sets events and window by a rate such as 10/1s, 100/m, 10r/s or 1000/day.
 func (l *Limit) setRate(text string) error {
 	events, window, ok := strings.Cut(text, "/")
-	switch {
-	case !ok:
+	if !ok {
 		return fmt.Errorf("invalid rate '%s': write events/window, such as 10/1s, 100/m or 1000/day", text)
-	case l.MaxEvents != nil || l.Window != (Window{}):
-		return fmt.Errorf("rate '%s' sets events and window: write either the rate or events and window", text)
 	}
 	events = strings.TrimSuffix(events, "r") // as in nginx
 	for _, part := range [][]string{{"events", events}, {"window", cmp.Or(units[window], window)}} {

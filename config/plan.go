@@ -83,9 +83,6 @@ func (p *Plans) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
 		if name == "default" {
-			if p.Default != nil {
-				return d.Err("plan: default already specified")
-			}
 			if err := option.Set(p, name, d.RemainingArgs()); err != nil {
 				return d.WrapErr(fmt.Errorf("plan: %w", err))
 			}
@@ -121,7 +118,7 @@ func (p *Plan) parse(text []string) error {
 	} else if p.Unlimited {
 		return nil
 	}
-	known, seen := option.Names(p), make(map[string]bool)
+	known := option.Names(p)
 	is := func(word string) bool { return slices.Contains(known, word) }
 	if _, err := algorithms.Get(text[0]); strings.Contains(text[0], "/") {
 		text = slices.Insert(text, 0, "rate")
@@ -135,12 +132,7 @@ func (p *Plan) parse(text []string) error {
 		for end < len(text) && !is(text[end]) {
 			end++
 		}
-		name := text[0]
-		if seen[name] {
-			return fmt.Errorf("%s already specified", name)
-		}
-		seen[name] = true
-		if err := p.set(name, text[1:end]); err != nil {
+		if err := p.set(text[0], text[1:end]); err != nil {
 			return err
 		}
 		text = text[end:]

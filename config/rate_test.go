@@ -97,7 +97,7 @@ func TestParseText(t *testing.T) {
 		"   ":                   "limit is empty: write one such as 500/1m",
 		"fast":                  `limit "fast": unknown algorithm`,
 		"500/1m 600/1m":         `limit "500/1m 600/1m": rate takes one argument`,
-		"500/1m rate 1/1s":      "rate already specified; write one such as 500/1m",
+		"500/1m rate 1/1s":      "rate '1/1s': events already specified; write one such as 500/1m",
 		"500/1m events 3":       "events already specified; write one such as 500/1m",
 		"burst":                 `limit "burst": burst must be <n> | <placeholder> [<n>] from 1 to`,
 		"unlimited 5/1s":        "unlimited excludes all other options; write one such as 500/1m",

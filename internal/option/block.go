@@ -37,7 +37,7 @@ func Block(d *caddyfile.Dispenser, what string, to any, lines Lines) error {
 			return lines[name]()
 		case f == nil:
 			return d.Err(unknown(inCaddyfile, what, name, fields))
-		case seen[name] && !f.Repeats:
+		case seen[name] && !f.Repeats, f.given(v):
 			return d.Errf("%s: %s already specified", what, name)
 		}
 		seen[name] = true
@@ -77,7 +77,15 @@ func (f *Field) line(d *caddyfile.Dispenser, what string, in reflect.Value, pars
 func Set(to any, name string, args []string) error {
 	v := reflect.ValueOf(to).Elem()
 	f := find(Fields(v.Type()), inCaddyfile, name)
+	if f.given(v) {
+		return fmt.Errorf("%s already specified", name)
+	}
 	return f.assign(f.at(v), args)
+}
+
+// given reports whether the option has a value, and can have no other one.
+func (f *Field) given(in reflect.Value) bool {
+	return !f.Repeats && !in.FieldByIndex(f.Index).IsZero()
 }
 
 // at returns the value of the option in a struct, where a pointer points to.

@@ -42,7 +42,7 @@ type Field struct {
 
 // Value is an option whose text is more than a number, a duration or a word. The tag syntax says what it can be.
 type Value interface {
-	// Parse reads the arguments of a Caddyfile, or the words of a text in JSON. The option, which may be nil, knows which numbers and
+	// Parse reads the arguments of a Caddyfile, or the words of a text in JSON. The option knows which numbers and
 	// words it can be. An error says why the arguments are wrong; [ErrWrong] adds nothing.
 	Parse(args []string, of *Field) error
 }
@@ -234,7 +234,7 @@ func (f *Field) check(v reflect.Value) error {
 
 // Within returns an error for a number that is not within the bounds of the option.
 func (f *Field) Within(n float64) error {
-	if f == nil || n == 0 && f.Zero != "" || (f.Least == "" || n >= bound(f.Least)) && (f.Greatest == "" || n <= bound(f.Greatest)) {
+	if n == 0 && f.Zero != "" || (f.Least == "" || n >= bound(f.Least)) && (f.Greatest == "" || n <= bound(f.Greatest)) {
 		return nil
 	}
 	return ErrWrong

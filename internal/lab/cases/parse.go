@@ -133,7 +133,7 @@ var values = strings.Fields("from server repeat every takes answer answer_body p
 
 // request parses a request: its method and URL, and what belongs to it, on the same line or in a block.
 func (p *parser) request(s *Step) error {
-	r := &Request{Request: adminapi.Request{Method: p.word}, Repeat: 1, AnswerHeader: make(http.Header)}
+	r := &Request{Request: adminapi.Request{Method: p.word}, AnswerHeader: make(http.Header)}
 	s.Request = r
 	if !p.NextArg() || !strings.Contains(p.Val(), "://") && !strings.HasPrefix(p.Val(), "/") {
 		return p.Errf("%s needs a URL that begins with http://, https:// or /, such as /login", p.word)

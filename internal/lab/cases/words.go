@@ -82,6 +82,7 @@ var words = map[string]word{
 
 // complete adds what the values of a request expect, and returns the zones that it names.
 func (r *Request) complete() (zones []string) {
+	r.Repeat = max(r.Repeat, 1)
 	if r.Status != 0 {
 		r.expect("status", strconv.Itoa(r.Status), func(x *exchange) string { return strconv.Itoa(x.response.Code) })
 	}
