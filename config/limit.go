@@ -86,17 +86,7 @@ func (l *Limit) Varies() bool {
 	return l.MaxEvents.From != "" || l.Burst.From != ""
 }
 
-// Placeholders returns the placeholders in the options of the limit.
-func (l *Limit) Placeholders() (all []string) {
-	for _, a := range []*Amount{l.MaxEvents, &l.Burst} {
-		if a != nil && a.From != "" {
-			all = append(all, a.From)
-		}
-	}
-	return all
-}
-
-// Lines are the options of a limit that are more than a value, or exclude each other.
+// Lines are the options of a limit that are more than a value.
 func (l *Limit) Lines(d *caddyfile.Dispenser) option.Lines {
 	lines := make(option.Lines)
 	for _, name := range []string{"rate", "algorithm"} {
@@ -163,6 +153,9 @@ func (l *Limit) Check() error {
 		return errors.New("a zone for concurrency requires events, in JSON max_events, the number of slots")
 	case l.MaxEvents == nil, l.Window == Window{} && !slots:
 		return errors.New("a zone requires both events, in JSON max_events, and a window, such as rate 100/1m")
+	case strings.HasPrefix(l.MaxEvents.From, placeholder.JSONPrefix), strings.HasPrefix(l.Burst.From, placeholder.JSONPrefix):
+		return fmt.Errorf("events %s, burst %s: clients would choose their limit with a field of their bodies; take a placeholder that they cannot choose",
+			l.MaxEvents, l.Burst)
 	}
 	return cmp.Or(placeholder.CheckOption("events", l.MaxEvents.From), placeholder.CheckOption("burst", l.Burst.From))
 }

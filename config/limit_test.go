@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -130,17 +129,6 @@ func TestDescribe(t *testing.T) {
 	}
 	if got := (&config.Limit{Algorithm: "none"}).Describe(); got != "none" {
 		t.Errorf("an unknown algorithm: %s", got)
-	}
-}
-
-// TestPlaceholders: each placeholder is listed.
-func TestPlaceholders(t *testing.T) {
-	if got := read(t, "5/1m").Placeholders(); got != nil {
-		t.Errorf("%+v", got)
-	}
-	got := fmt.Sprint(read(t, "events {a} window 1m burst {c} 1 algorithm gcra").Placeholders())
-	if want := "[a c]"; got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -56,15 +56,9 @@ func (z *Zone) fieldsOfTexts() (paths []string) {
 	if z.PlanTemplate != nil {
 		paths = append(paths, z.PlanTemplate.Fields()...)
 	}
-	z.costOfBody = strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix)
-	names := []string{z.Cost.From}
-	for _, l := range z.Limits() {
-		names = append(names, l.Placeholders()...)
-	}
-	for _, name := range names {
-		if path, ok := strings.CutPrefix(name, placeholder.JSONPrefix); ok {
-			paths = append(paths, path)
-		}
+	path, ofBody := strings.CutPrefix(z.Cost.From, placeholder.JSONPrefix)
+	if z.costOfBody = ofBody; ofBody {
+		paths = append(paths, path)
 	}
 	return paths
 }
