@@ -51,10 +51,16 @@ func UnmapRange(text string) string {
 }
 
 // Remote returns the address of the other end of the connection.
-func Remote(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+func Remote(r *http.Request) string { return WithoutPort(r.RemoteAddr) }
+
+// WithoutPort returns an address or a host without its port, if it has one.
+func WithoutPort(address string) string {
+	if strings.IndexByte(address, ':') < 0 {
+		return address // SplitHostPort would allocate an error
+	}
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return r.RemoteAddr
+		return address
 	}
 	return host
 }

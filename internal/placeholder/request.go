@@ -1,12 +1,13 @@
 package placeholder
 
 import (
-	"net"
 	"net/http"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 )
 
 // Request is a request with what Caddy has put into its context, so that it is looked up once.
@@ -37,18 +38,7 @@ func Reader(name string) func(*Request) string {
 		return func(r *Request) string { return text(r.Vars[variable]) }
 	}
 	if name == "http.request.host" {
-		return func(r *Request) string { return withoutPort(r.Host) }
+		return func(r *Request) string { return clientip.WithoutPort(r.Host) }
 	}
 	return func(r *Request) string { return Text(r.Replacer(), name) }
-}
-
-func withoutPort(address string) string {
-	if strings.IndexByte(address, ':') < 0 {
-		return address // SplitHostPort would allocate an error
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }
