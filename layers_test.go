@@ -64,8 +64,8 @@ var layers = []struct {
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 14, kB: 2, caddy: true}},
-	{"internal/option", layer{lines: 591, kB: 19, caddy: true, own: "internal/suggest"}},
-	{"internal/placeholder", layer{lines: 221, kB: 10, caddy: true, own: "internal/suggest"}},
+	{"internal/option", layer{lines: 597, kB: 19, caddy: true, own: "internal/suggest"}},
+	{"internal/placeholder", layer{lines: 221, kB: 10, caddy: true, own: "internal/clientip internal/suggest"}},
 	{"internal/request/key", layer{lines: 698, kB: 21, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 242, kB: 7, own: "internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
@@ -82,7 +82,7 @@ var layers = []struct {
 	{"config", layer{lines: 850, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/request/body", layer{lines: 212, kB: 6, caddy: true}},
-	{"internal/request/zone", layer{lines: 965, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
+	{"internal/request/zone", layer{lines: 932, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/operate/doctor", layer{lines: 516, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
@@ -112,7 +112,7 @@ var layers = []struct {
 		"internal/clock internal/duration internal/feed internal/lab/compare internal/lab/trial internal/lab/walk internal/logging internal/operate/doctor " +
 		"internal/operate/fleet internal/operate/page internal/operate/why internal/outcome internal/pool internal/request/key internal/request/limiter " +
 		"internal/request/zone internal/stats internal/suggest internal/topk store"}},
-	{"internal/lab/cases", layer{lines: 1098, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
+	{"internal/lab/cases", layer{lines: 1099, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/admin internal/option internal/outcome internal/pool " +
 		"internal/request/limiter internal/say internal/suggest store"}},
 	{"internal/operate/cli", layer{lines: 2120, kB: 68, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
@@ -132,11 +132,11 @@ var layers = []struct {
 	{"internal/testing/simredis", layer{lines: 1101, kB: 32}},
 	{"internal/testing/faultproxy", layer{lines: 184, kB: 5, own: "internal/testing/simredis"}},
 	{"internal/testing/golden", layer{lines: 83, kB: 4}},
-	{"internal/testing/buildcaddy", layer{lines: 25, kB: 1}},
-	{"internal/testing/childprocess", layer{lines: 165, kB: 4}},
+
+	{"internal/testing/childprocess", layer{lines: 180, kB: 5}},
 	{"internal/testing/mutants", layer{lines: 162, kB: 6}},
 	{"internal/testing/platforms", layer{lines: 66, kB: 2}},
-	{"internal/testing/redistest", layer{lines: 956, kB: 28, own: "internal/testing/childprocess internal/testing/patient"}},
+	{"internal/testing/redistest", layer{lines: 820, kB: 24, own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{lines: 695, kB: 23, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/redistest memorystore store"}},
 	{"internal/testing/model", layer{lines: 599, kB: 19, own: "algorithms"}},
@@ -152,8 +152,8 @@ var layers = []struct {
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{lines: 100, kB: 3}},
 	{"docs", layer{}},
-	{"integration/internal/harness", layer{lines: 1040, kB: 29, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/deep " +
-		"internal/testing/patient internal/testing/redistest"}},
+	{"integration/internal/harness", layer{lines: 947, kB: 27, own: "internal/testing/childprocess internal/testing/deep internal/testing/patient " +
+		"internal/testing/redistest"}},
 	{"integration", layer{}},
 	{"integration/cli", layer{}},
 	{"integration/costs", layer{}},
