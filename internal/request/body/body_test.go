@@ -171,7 +171,7 @@ func TestOtherTextIsNotRead(t *testing.T) {
 	}
 }
 
-// TestBroken: a body is broken off by its client if it ends in an error, whoever reads it, but not if it is closed before.
+// TestBroken: a body is broken off by its client if it ends in an error for any reader, but not if it is closed before.
 func TestBroken(t *testing.T) {
 	broken, tooLong := errors.New("connection reset"), &http.MaxBytesError{Limit: 3}
 	ends := func(err error) *http.Request {

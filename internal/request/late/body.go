@@ -61,7 +61,7 @@ func (c *Completion) settle(brokenOff bool) {
 	}
 }
 
-// conclude charges what a request has cost. Of a charge by the body it counts what happened, and keeps it for the access log.
+// conclude charges what a request has cost. It counts the result of a charge by the body, and keeps it for the access log.
 func (c *Completion) conclude(l *charge, result stats.CostResult, final int64) {
 	l.due = false
 	c.pay(l, final)
