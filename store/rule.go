@@ -24,8 +24,7 @@ type Rule struct {
 	salt      uint64
 	terms     uint64 // see Terms
 
-	prepared  atomic.Pointer[Prepared]
-	lastSplit atomic.Pointer[split]
+	prepared atomic.Pointer[Prepared]
 }
 
 // Prepared are the numbers that the algorithm computes with.

@@ -6,14 +6,9 @@ package store
 //
 // The states stay the same, too, although the rate of a bucket changes its family: a process
 // has one part at a time, and when n changes, the new part must not start from zero.
-//
-// Split keeps the last result, so that a call with the same n costs nothing.
 func (r *Rule) Split(n int) *Rule {
 	if n <= 1 {
 		return r
-	}
-	if last := r.lastSplit.Load(); last != nil && last.n == n {
-		return last.rule
 	}
 	limit := r.limit
 	limit.Events, limit.Burst = part(limit.Events, n), part(limit.Burst, n)
@@ -27,14 +22,7 @@ func (r *Rule) Split(n int) *Rule {
 		}
 	}
 	rule.states = r.states
-	r.lastSplit.Store(&split{n, rule})
 	return rule
-}
-
-// split is the result of Split for n.
-type split struct {
-	n    int
-	rule *Rule
 }
 
 func part(whole int64, n int) int64 { return min(whole, max(1, whole/int64(n))) }
