@@ -91,9 +91,7 @@ func (b *builder) finish() error {
 		to.Duration = max(0, b.end.Sub(b.start))
 	}
 	to.Start = b.start
-	if err := b.client(); err != nil {
-		return err
-	}
+	err := b.client()
 	if to.URI == "" && b.path != "" {
 		if to.URI = b.path; b.args != "" {
 			to.URI += "?" + strings.TrimPrefix(b.args, "?")
@@ -102,6 +100,10 @@ func (b *builder) finish() error {
 	switch {
 	case to.Method == "" && to.URI == "":
 		return errNoRequest // what came was no HTTP, or nothing came
+	case strings.HasPrefix(to.User, "- "): // the host is an address, and stands before that of the client
+		return errCut
+	case err != nil:
+		return err
 	case to.Method == "":
 		return fmt.Errorf("no method: %w", errTaken)
 	case to.URI == "":

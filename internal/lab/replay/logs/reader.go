@@ -58,8 +58,8 @@ func (r *Reader) Next(to *Record) error {
 	for r.lines.Scan() {
 		r.Lines++
 		line, err := r.lines.Bytes(), errNoRequest
-		if len(bytes.TrimSpace(line)) > 0 {
-			err = r.parser.parse(unwrap(string(line)), to)
+		if text := unwrap(string(line)); strings.TrimSpace(text) != "" {
+			err = r.parser.parse(text, to)
 		}
 		switch {
 		case err == nil:
