@@ -51,7 +51,7 @@ func around(before, after []byte, zones []adminapi.ZoneDiff) (all []string, err 
 
 // aside are the options of a server that have no part in what meets a limit.
 var aside = strings.Fields("logs metrics read_timeout read_header_timeout write_timeout idle_timeout keepalive_interval " +
-	"keepalive_idle keepalive_count automatic_https tls_connection_policies protocols listen_protocols max_header_bytes")
+	"keepalive_idle keepalive_count")
 
 // behind are the handlers whose options matter only to requests that have come to them.
 var behind = strings.Fields("reverse_proxy file_server static_response encode templates push tracing log_append timeouts copy_response_headers")

@@ -49,6 +49,8 @@ func TestBreaks(t *testing.T) {
 		"another answer":    {"on_limit problem", "", "(rate_limit)"},
 		"limit gone":        {customers, ":8080 {\nrespond ok\n}\n", "gone"},
 		"overrides gone":    {"overrides\n", "\n", "no overrides any longer"},
+		"certificates":      {":8080 {", ":8080 {\ntls {\nclient_auth {\nmode require\n}\n}", "server srv0 tls_connection_policies"},
+		"protocols":         {":8080", "{\nservers {\nprotocols h1\n}\n}\n:8080", "server srv0 protocols"},
 		"behind it":         {"respond ok", "respond okay", ""},
 	} {
 		here(t, map[string]string{"old": customers, "new": strings.Replace(customers, c.was, c.is, 1), "new.test": cases})
