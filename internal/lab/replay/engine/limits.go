@@ -117,7 +117,7 @@ func (z *zoneTally) suggest(o *replay.Options, zones int) (all []*attempt) {
 	}
 	z.report.Suggestion = made
 	tried := make(map[int64]*attempt)
-	add := func(curve bool, limits ...int64) {
+	add := func(curve bool, limits ...int64) { // which grow
 		for _, events := range limits {
 			l := z.Limit
 			l.MaxEvents = &config.Amount{Number: events}
@@ -125,6 +125,9 @@ func (z *zoneTally) suggest(o *replay.Options, zones int) (all []*attempt) {
 			if _, err := z.With(l); err == nil && tried[events] == nil {
 				tried[events] = attemptOf(z.Name, &l)
 				tried[events].Curve = curve
+			}
+			if events >= s.peaks[len(s.peaks)-1] { // larger ones refuse nobody either
+				break
 			}
 		}
 	}
@@ -159,7 +162,7 @@ func curve(peaks []int64, n int) (limits []int64) {
 type sizes struct {
 	peaks      []int64 // sorted
 	median     int64   // half of the keys have a peak of at most this
-	p99        int64   // 99 % of the keys have a peak of at most this
+	p99        int64   // 99 % of the keys have a peak of at most this; of few keys, all but one
 	people     int     // keys that look like people
 	shared     int     // those of them that look like several
 	peopleMost int64   // 99.9 % of people, and all that look like several, have a peak of at most this
@@ -188,6 +191,9 @@ func sizesOf(keys []*keyTally, used func(*keyTally) int64) (s sizes) {
 	}
 	s.people, s.shared = len(people), len(shared)
 	s.median, s.p99 = percentile(s.peaks, 500), percentile(s.peaks, 990)
+	if n := len(keys); 1 < n && n < enoughClients {
+		s.p99 = s.peaks[n-2]
+	}
 	s.peopleMost = max(percentile(people, 999), percentile(shared, 1000))
 	s.limit, s.reference = round(max(s.peopleMost, 2*s.p99)), round(s.p99)
 	for _, k := range slices.Backward(keys) {
@@ -235,8 +241,8 @@ var lookBefore = advice.New("replay/suggestion", "before you enforce it, look at
 func (s *sizes) suggest(per string) *replay.Suggestion {
 	clients := replay.Plural(int64(len(s.peaks)), "client")
 	if len(s.peaks) < enoughClients {
-		return &replay.Suggestion{Failure: "too few clients to tell", Reasons: []string{fmt.Sprintf("of the %s, half used at most %s%s, and nobody more than %s%s",
-			clients, replay.Count(s.median), per, replay.Count(s.p99), per)}}
+		return &replay.Suggestion{Failure: "too few clients to tell", Reasons: []string{fmt.Sprintf("of the %s, half used at most %s%s, all but one at most %s%s, and nobody more than %s%s",
+			clients, replay.Count(s.median), per, replay.Count(s.p99), per, replay.Count(s.peaks[len(s.peaks)-1]), per)}}
 	}
 	made := &replay.Suggestion{Reasons: []string{fmt.Sprintf("99 %% of the %s used at most %s%s", clients, replay.Count(s.p99), per)}}
 	because := func(format string, args ...any) { made.Reasons = append(made.Reasons, fmt.Sprintf(format, args...)) }

@@ -71,8 +71,8 @@ func TestSuggest(t *testing.T) {
 			t.Errorf("%d above: %+v, want %q, and then who to look at", above, got, want)
 		}
 	}
-	few := measured(clients(3, 50, false, false), clients(70, 49, false, false))
-	const want = "of the 99 clients, half used at most 3/1m, and nobody more than 70/1m"
+	few := measured(clients(3, 50, false, false), clients(70, 48, false, false), clients(500, 1, false, false))
+	const want = "of the 99 clients, half used at most 3/1m, all but one at most 70/1m, and nobody more than 500/1m"
 	if got := few.suggest("/1m"); got.Failure != "too few clients to tell" || strings.Join(got.Reasons, "; ") != want {
 		t.Errorf("of 99 clients: %+v, want %s", got, want)
 	}

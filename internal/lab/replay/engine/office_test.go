@@ -44,3 +44,30 @@ func TestReplaySuggestsNoOffice(t *testing.T) {
 		}
 	}
 }
+
+// TestFewClients: where nearly all of the failures are of one client, the limits to try are those of the others, and none is
+// above what everybody used.
+func TestFewClients(t *testing.T) {
+	var log strings.Builder
+	for i := range 300 {
+		log.WriteString(logLine(noon+float64(i)/10, "203.0.113.7", "/login"))
+		if i < 14 {
+			log.WriteString(logLine(noon+float64(i), fmt.Sprintf("198.51.100.%d", i), "/login"))
+		}
+	}
+	z := replayed(t, clients100, log.String(), replay.Options{Suggest: true}).Zones[0]
+	var tried []string
+	for _, w := range z.WhatIf {
+		tried = append(tried, w.Limit)
+	}
+	if got, want := fmt.Sprint(tried), "[1/1m 2/1m 4/1m 8/1m 100/1m]"; got != want {
+		t.Errorf("it tries %s, want %s", got, want)
+	}
+	log.Reset()
+	for i := range 5 {
+		log.WriteString(logLine(noon, fmt.Sprintf("198.51.100.%d", i), "/"))
+	}
+	if z = replayed(t, clients100, log.String(), replay.Options{Suggest: true}).Zones[0]; len(z.WhatIf) != 2 || z.WhatIf[0].Limit != "1/1m" {
+		t.Errorf("of clients that sent one request: %+v, want 1/1m and the limit of the config", z.WhatIf)
+	}
+}
