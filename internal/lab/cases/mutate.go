@@ -85,7 +85,7 @@ func acceptedOf(files []*File, all mutations) (map[string]string, error) {
 	for _, f := range files {
 		for _, a := range f.Accepts {
 			if !slices.Contains(changes, a.Change) {
-				return nil, fmt.Errorf("accept %q is no change of the config%s, --mutate --verbose prints them, at %s:%d",
+				return nil, fmt.Errorf("accept %q is no change of the config%s (--mutate --json lists all), at %s:%d",
 					a.Change, suggest.Hint(a.Change, changes), f.Name, a.Line)
 			}
 			reasons[a.Change] = a.Reason

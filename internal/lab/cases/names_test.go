@@ -34,8 +34,8 @@ func TestUnknownNames(t *testing.T) {
 	}
 	for change, want := range map[string]string{
 		"zone logins: max_events 5 -> 6":   "<nil>",
-		"zone logins: max_event 5 -> 6":    `accept "zone logins: max_event 5 -> 6" is no change of the config; did you mean "zone logins: max_events 5 -> 6"?, --mutate --verbose prints them, at Caddyfile.test:2`,
-		"zone logins: max_events 50 -> 70": `accept "zone logins: max_events 50 -> 70" is no change of the config, --mutate --verbose prints them, at Caddyfile.test:2`,
+		"zone logins: max_event 5 -> 6":    `accept "zone logins: max_event 5 -> 6" is no change of the config; did you mean "zone logins: max_events 5 -> 6"? (--mutate --json lists all), at Caddyfile.test:2`,
+		"zone logins: max_events 50 -> 70": `accept "zone logins: max_events 50 -> 70" is no change of the config (--mutate --json lists all), at Caddyfile.test:2`,
 	} {
 		f := parse(t, fmt.Sprintf("\naccept %q reason\ncase x {\n\tGET /\n}\n", change))
 		if _, err := cases.Mutate(config, []*cases.File{f}); fmt.Sprint(err) != want {

@@ -68,12 +68,10 @@ func (s *screen) waiting(what string) (ended func()) {
 }
 
 func (s *screen) printJSON(value any) error {
-	text, err := json.MarshalIndent(value, "", "\t")
-	if err != nil {
-		return err
-	}
-	_, err = s.out.Write(append(text, '\n'))
-	return err
+	e := json.NewEncoder(s.out)
+	e.SetIndent("", "\t")
+	e.SetEscapeHTML(false) // people copy names of changes, such as "5 -> 6"
+	return e.Encode(value)
 }
 
 // say prints a sentence.
