@@ -85,7 +85,11 @@ func (f *Field) read(raw json.RawMessage, prefix string, in reflect.Value) error
 	if _, err := strconv.ParseInt(string(raw), 10, 64); err == nil && f.isTime() {
 		why = errNanoseconds
 	}
-	return f.wrong(name, Shown(fmt.Sprintf("%.99s", bytes.Join(bytes.Fields(raw), []byte(" ")))), why)
+	got := fmt.Sprintf("%.99s", Shown(string(bytes.Join(bytes.Fields(raw), []byte(" ")))))
+	if raw[0] != '"' && bytes.ContainsRune(raw, '{') { // which may be a matcher with a token
+		got = hidden
+	}
+	return f.wrong(name, got, why)
 }
 
 var errNanoseconds = errors.New(`a number in JSON is nanoseconds: write a text with a unit, such as "1m"`)

@@ -106,10 +106,12 @@ func TestJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"depth": 2, "inner": {"depth": 3}, "alls": {"a": {"depth": 1}, "b": null}}`: `{"depth":2,"inner":{"depth":3},"alls":{"a":{"depth":1},"b":{}}}`,
 		`{"off": 0, "for": "90s", "count": 5, "on": null}`:                            `{"count":5,"for":90000000000,"off":0}`,
+		`{"words": ["", "` + strings.Repeat("a", 80) + `:s3cr3t@b"]}`:                 "words must be one or two, in JSON a list of texts, got (hidden): one of its texts is empty",
 		`{"name": 1}`:                          "name must be a text, got 1",
 		`{"on": "yes"}`:                        `on must be true or false, got "yes"`,
 		`{"share": []}`:                        "share must be a number from 0 to 1, got []",
-		`{"words": {}}`:                        "words must be one or two, in JSON a list of texts, got {}",
+		`{"words": {}}`:                        "words must be one or two, in JSON a list of texts, got (hidden)",
+		`{"name": [{"a": "s3cr3t"}]}`:          "name must be a text, got (hidden)",
 		`{"alls": true}`:                       "alls must be an object, got bool",
 		`{"name": "a", "name": ""}`:            `the value has "name" twice`,
 		`{"alls":{"a":{},"a":{}}}`:             `alls has "a" twice`,
