@@ -19,6 +19,10 @@ type LogDiff struct {
 	Is       int64 `json:"refused_now"`
 	Clients  int64 `json:"clients"`
 
+	// Unknown says what the logs do not tell: lines that are not understood, zones that could not be judged, and what
+	// was assumed.
+	Unknown []string `json:"unknown,omitempty"`
+
 	// More and Less are how many clients are refused more often, or less often. MoreOf and LessOf have those with the
 	// greatest difference.
 	More   int64        `json:"clients_refused_more"`

@@ -66,3 +66,19 @@ func TestBreaks(t *testing.T) {
 		}
 	}
 }
+
+// TestDiffOfAnotherLog: what a log cannot tell is said, so that nobody takes it for no difference.
+func TestDiffOfAnotherLog(t *testing.T) {
+	const line = "203.0.113.7 - - [20/Nov/2026:14:03:07 +0000] \"GET / HTTP/1.1\" 200 12 \"-\" \"curl\"\n"
+	here(t, map[string]string{"old": customers, "new": strings.Replace(customers, "60/1m", "1/1m", 1), "log": line + line + "nonsense\n"})
+	output, _ := offline(t, "", "diff", "old", "new", "log")
+	output = strings.Join(strings.Fields(output), " ")
+	for _, want := range []string{
+		"Not known from the logs:", "- zone api is not judged: header X-Api-Key, which its key needs, is not in the log (2 requests)",
+		"- 1 of 3 lines, which are not understood, such as log:3: the line is cut or malformed: nonsense",
+	} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in\n%s", want, output)
+		}
+	}
+}

@@ -88,6 +88,13 @@ func (s *screen) printLog(l *adminapi.LogDiff) {
 	fmt.Fprintln(s.out)
 	s.say("Of %s by %s, the old config refuses %d and the new one %d. It refuses %s more often, and %s less often.",
 		say.Plural(l.Requests, "request"), say.Plural(l.Clients, "client"), l.Was, l.Is, say.Plural(l.More, "client"), say.Plural(l.Less, "client"))
+	if len(l.Unknown) > 0 {
+		fmt.Fprintln(s.out)
+		s.say("Not known from the logs:")
+		for _, what := range l.Unknown {
+			s.say("- %s", what)
+		}
+	}
 	for _, list := range [][]adminapi.ClientDiff{l.MoreOf, l.LessOf} {
 		rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
 		for _, c := range list {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -60,11 +62,20 @@ func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDif
 		e.decided = func(x *way) { c.decided(nth, x) }
 		engines = append(engines, e)
 	}
-	if _, err := read(o, engines[:1], engines[1:]); err != nil {
+	m, err := read(o, engines[:1], engines[1:])
+	if err != nil {
 		return nil, err
 	}
-	t := engines[1].tallies
-	d := &adminapi.LogDiff{Requests: t.requests, Was: c.refused[0], Is: c.refused[1], Clients: int64(len(t.clients))}
+	r := engines[1].result(m)
+	d := &adminapi.LogDiff{Requests: r.Requests, Was: c.refused[0], Is: c.refused[1], Clients: int64(r.Clients), Unknown: r.Unknown}
+	for _, name := range slices.Sorted(maps.Keys(engines[1].tallies.zones)) {
+		if z := engines[1].tallies.zones[name]; z.notJudged > 0 {
+			d.Unknown = append(d.Unknown, "zone "+name+" is "+engines[1].tallies.unjudged(z, 0))
+		}
+	}
+	if r.NotUnderstood > 0 {
+		d.Unknown = append(d.Unknown, fmt.Sprintf("%d of %d lines, which are not understood, such as %s", r.NotUnderstood, r.Lines, r.FirstBad[0]))
+	}
 	for name, n := range c.clients {
 		one := adminapi.ClientDiff{Client: name, Requests: max(n.requests[0], n.requests[1]), Was: n.refused[0], Is: n.refused[1]}
 		switch {

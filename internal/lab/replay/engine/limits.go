@@ -118,16 +118,14 @@ func (z *zoneTally) suggest(o *replay.Options, zones int) (all []*attempt) {
 	z.report.Suggestion = made
 	tried := make(map[int64]*attempt)
 	add := func(curve bool, limits ...int64) { // which grow
-		for _, events := range limits {
+		for i, events := range limits {
 			l := z.Limit
 			l.MaxEvents = &config.Amount{Number: events}
+			refuses := i == 0 || limits[i-1] < s.peaks[len(s.peaks)-1] // the one before refuses somebody
 			// A limit that the algorithm cannot have is not tried.
-			if _, err := z.With(l); err == nil && tried[events] == nil {
+			if _, err := z.With(l); err == nil && refuses && tried[events] == nil {
 				tried[events] = attemptOf(z.Name, &l)
 				tried[events].Curve = curve
-			}
-			if events >= s.peaks[len(s.peaks)-1] { // larger ones refuse nobody either
-				break
 			}
 		}
 	}
