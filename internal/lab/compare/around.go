@@ -78,8 +78,9 @@ func leaveOut(h object, zones []adminapi.ZoneDiff) {
 // answersMatter reports whether limits of a server may depend on how its handlers answer.
 func answersMatter(server object) (matter bool) {
 	text, _ := json.Marshal(server)
-	matter = strings.Contains(string(text), `"charge":{`) || hasLimits(server["errors"])
-	offline.EachHandler(server, func(_ string, h object) { matter = matter || hasLimits(h["errors"]) })
+	invokes := strings.Contains(string(text), `"handler":"invoke"`) // a named route, which may have limits
+	matter = strings.Contains(string(text), `"charge":{`) || hasLimits(server["errors"]) || invokes && server["errors"] != nil
+	offline.EachHandler(server, func(_ string, h object) { matter = matter || hasLimits(h["errors"]) || invokes && h["errors"] != nil })
 	return matter
 }
 

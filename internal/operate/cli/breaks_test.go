@@ -67,6 +67,16 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
+// TestDiffOfErrorRoutes: which requests come to error routes depends on the handlers, also where a named route limits them.
+func TestDiffOfErrorRoutes(t *testing.T) {
+	const config = "&(lim) {\nrate_limit {\nzone n {\nkey {client_ip}\nrate 5/1m\n}\n}\n}\n" +
+		":8080 {\nfile_server {\nroot /a\n}\nhandle_errors {\ninvoke lim\n}\n}\n"
+	here(t, map[string]string{"old": config, "new": strings.Replace(config, "/a", "/b", 1)})
+	if output, code := offline(t, "", "diff", "--exit-code", "old", "new"); code != 2 || !strings.Contains(output, "(file_server) root") {
+		t.Errorf("diff ends with %d, want 2:\n%s", code, output)
+	}
+}
+
 // TestDiffOfAnotherLog: what a log cannot tell is said, so that nobody takes it for no difference.
 func TestDiffOfAnotherLog(t *testing.T) {
 	const line = "203.0.113.7 - - [20/Nov/2026:14:03:07 +0000] \"GET / HTTP/1.1\" 200 12 \"-\" \"curl\"\n"
