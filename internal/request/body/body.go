@@ -41,6 +41,7 @@ func peek(r *http.Request) ([]byte, *Refusal) {
 	if r.ContentLength > maxBody {
 		return nil, tooLarge
 	}
+	_, followed := r.Body.(*Body)
 	b := Of(r)
 	if b == nil {
 		return nil, nil
@@ -54,6 +55,9 @@ func peek(r *http.Request) ([]byte, *Refusal) {
 		}
 		if !b.look(r.Context(), r.ContentLength) {
 			return nil, busy
+		}
+		if followed { // by a handler before, for which this one reads
+			b.note(b.err)
 		}
 	}
 	_, limited := errors.AsType[*http.MaxBytesError](b.err)
@@ -113,7 +117,6 @@ func (b *Body) look(ctx context.Context, length int64) bool {
 		n, err := b.rest.Read(b.seen[len(b.seen):cap(b.seen)])
 		b.seen, b.err = b.seen[:len(b.seen)+n], err
 	}
-	b.note(b.err)
 	return true
 }
 
@@ -133,8 +136,8 @@ func (b *Body) Read(p []byte) (n int, err error) {
 	}
 	if err = b.err; err == nil {
 		n, err = b.rest.Read(p)
-		b.note(err)
 	}
+	b.note(err)
 	return n, err
 }
 

@@ -202,6 +202,13 @@ func TestBroken(t *testing.T) {
 			t.Errorf("%s: broken %v, want %v", name, b.Broken(), c.want)
 		}
 	}
+	r := ends(broken)
+	if _, _ = peek(r); Of(r).Broken() {
+		t.Error("what a limiter sees before the handlers, of which none reads, is no end of theirs")
+	}
+	if read(r); !Of(r).Broken() {
+		t.Error("a handler has read what a limiter has seen")
+	}
 	if b := Of(&http.Request{Body: http.NoBody}); b.Broken() {
 		t.Error("no body is broken")
 	}
