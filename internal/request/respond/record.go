@@ -12,10 +12,9 @@ import (
 
 // record is the decision on a request, for its headers, placeholders and access log.
 // All handlers that the request passes share one record, which describes the zone that binds the
-// client most. It lives as long as the request. It also contains the response's writer.
+// client most. It lives as long as the request.
 type record struct {
-	writers.Response // with the fields of all handlers as its watcher
-
+	*room
 	binding             // of all zones
 	shown    *binding   // of the zones that clients see; nil if they see all
 	items    []item     // of RateLimit
@@ -24,12 +23,16 @@ type record struct {
 	dryRuns  bool       // whether any zone is a dry run
 	wouldBe  *zone.Zone // the dry run that would have refused
 	exceeded string     // the zones that refuse the request, or would without a dry run; text, as one name needs no memory
+	first    [1]item    // room for the items
+}
 
-	// What follows is room for values, so that a request needs only one allocation. Header maps refer to the first two, so they
-	// are never used again.
-	list  [2]string // of the fields of Fields, if there are at most two
-	text  [40]byte  // of RateLimit
-	first [1]item   // of the items
+// room is what a response has of a record for longer than its handlers: its writer, and values of headers. Header maps refer to
+// these, so they are never used again.
+type room struct {
+	writers.Response // with the fields of all handlers as its watcher
+
+	list [2]string // of the fields of Fields, if there are at most two
+	text [40]byte  // of RateLimit
 }
 
 // binding is the decision of the zone that binds the client most. It has no more of it than is shown, because the
@@ -50,17 +53,23 @@ const recordVar = "rate_limit"
 // String returns the value of {http.vars.rate_limit}.
 func (t *record) String() string { return outcome.Names[t.outcome] }
 
-// recordOf returns the record that earlier handlers have made, or makes one.
-func (p *Responder) recordOf(v *limiter.Verdict) *record {
+// recordOf returns the record that earlier handlers have made, or makes one. If nothing will see it, that is the given one, which
+// needs no memory for longer than the headers are set.
+func (p *Responder) recordOf(v *limiter.Verdict, unseen *record) *record {
 	vars := v.Request.Vars
 	if t, ok := vars[recordVar].(*record); ok {
 		return t
 	}
-	t := new(record)
 	if p.unseen(v) {
-		return t
+		unseen.room = new(room)
+		return unseen
 	}
-	t.items = t.first[:0]
+	made := new(struct { // in one allocation
+		record
+		own room
+	})
+	t := &made.record
+	t.room, t.items = &made.own, t.first[:0]
 	if vars != nil {
 		vars[recordVar] = t
 	}

@@ -25,15 +25,15 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	retryAfter := p.retryAfter(a.Told)
 	switch {
 	case a.Policy != nil && v.Rejected() != nil: // a network is banned
-		p.recordOf(v).retryAfter = retryAfter
+		p.recordOf(v, new(record)).retryAfter = retryAfter
 	case a.Policy != nil:
-		p.recordDecision(w, v, retryAfter)
+		p.recordDecision(p.recordOf(v, new(record)), w, v, retryAfter)
 	case a.Zone != nil:
 		if a.Err == zone.ErrNoKey && a.Zone.Challenge != "" && header.Get(fieldChallenge) == "" {
 			header.Set(fieldChallenge, a.Zone.Challenge) // which error routes may replace
 		}
 	default:
-		p.recordOf(v).outcome = v.Outcome // the header describes no limits, because none was checked
+		p.recordOf(v, new(record)).outcome = v.Outcome // the header describes no limits, because none was checked
 		if a.Status == late.StatusClientClosedRequest && !isErrorRoute(r) {
 			return caddyhttp.Error(a.Status, a.Err)
 		}

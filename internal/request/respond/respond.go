@@ -68,7 +68,7 @@ func (p *Responder) serverOf(r *http.Request) *caddyhttp.Server {
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
 	p.Note(v)
 	for i := range v.Rejections {
-		p.recordOf(v).note(&v.Rejections[i], 0)
+		p.recordOf(v, new(record)).note(&v.Rejections[i], 0)
 	}
 	if v.Err != nil {
 		return nil, v.Err
@@ -78,12 +78,13 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	}
 	switch {
 	case v.Outcome == outcome.FailedOpen:
-		p.recordOf(v).outcome = v.Outcome
+		p.recordOf(v, new(record)).outcome = v.Outcome
 		return w, nil
 	case len(v.Entries) == 0 || v.Binding == nil && p.unseen(v):
 		return w, nil
 	}
-	t := p.recordDecision(w, v, 0)
+	t := p.recordOf(v, new(record))
+	p.recordDecision(t, w, v, 0)
 	if v.Binding != nil && t.by() != nil && t.policy != nil {
 		w = t.wrap(w)
 	}
@@ -91,15 +92,13 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 }
 
 // recordDecision records what the limits have decided, and sets the headers, with the seconds of Retry-After.
-func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, retryAfter int64) *record {
-	t := p.recordOf(v)
+func (p *Responder) recordDecision(t *record, w http.ResponseWriter, v *limiter.Verdict, retryAfter int64) {
 	if e := v.MostBinding(func(e *limiter.Entry) bool { return e.DryRun }); e != nil {
 		t.note(e, 0)
 	}
 	if v.Binding != nil {
 		p.setHeaders(w, t, v, retryAfter)
 	}
-	return t
 }
 
 // retryAfter returns the value of Retry-After for a wait: whole seconds, rounded up, with jitter. It is 0 without a wait.

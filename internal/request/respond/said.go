@@ -99,7 +99,7 @@ func (p *Responder) Note(v *limiter.Verdict) {
 }
 
 func (p *Responder) noteExceeded(v *limiter.Verdict, z *zone.Zone) {
-	switch t := p.recordOf(v); {
+	switch t := p.recordOf(v, new(record)); {
 	case t.exceeded == "":
 		t.exceeded = z.Name
 	case !t.exceeds(z.Name):
