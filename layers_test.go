@@ -64,7 +64,7 @@ var layers = []struct {
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 14, kB: 2, caddy: true}},
-	{"internal/option", layer{lines: 597, kB: 19, caddy: true, own: "internal/suggest"}},
+	{"internal/option", layer{lines: 601, kB: 19, caddy: true, own: "internal/suggest"}},
 	{"internal/placeholder", layer{lines: 221, kB: 10, caddy: true, own: "internal/clientip internal/suggest"}},
 	{"internal/request/key", layer{lines: 698, kB: 21, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 242, kB: 7, own: "internal/outcome internal/topk"}},
@@ -81,7 +81,7 @@ var layers = []struct {
 	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
 	{"config", layer{lines: 850, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
-	{"internal/request/body", layer{lines: 212, kB: 6, caddy: true}},
+	{"internal/request/body", layer{lines: 215, kB: 6, caddy: true}},
 	{"internal/request/zone", layer{lines: 932, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
@@ -101,10 +101,10 @@ var layers = []struct {
 		"internal/lab/walk internal/outcome internal/placeholder internal/pool internal/request/limiter internal/request/respond internal/request/zone " +
 		"memorystore store"}},
 	{"internal/lab/offline", layer{lines: 169, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
-	{"internal/lab/replay/engine", layer{lines: 1595, kB: 52, caddy: true, own: "config internal/adminapi internal/advice internal/clientip " +
+	{"internal/lab/replay/engine", layer{lines: 1596, kB: 52, caddy: true, own: "config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/replay internal/lab/replay/logs internal/lab/trial internal/lab/walk internal/outcome " +
 		"internal/placeholder internal/request/late internal/request/limiter internal/request/zone internal/say internal/stats memorystore"}},
-	{"internal/lab/compare", layer{lines: 271, kB: 9, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/replay " +
+	{"internal/lab/compare", layer{lines: 272, kB: 9, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/replay " +
 		"internal/lab/replay/engine internal/lab/trial internal/request/zone"}},
 	{"internal/operate/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/operate/shell internal/outcome"}},
@@ -115,7 +115,7 @@ var layers = []struct {
 	{"internal/lab/cases", layer{lines: 1099, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/admin internal/option internal/outcome internal/pool " +
 		"internal/request/limiter internal/say internal/suggest store"}},
-	{"internal/operate/cli", layer{lines: 2120, kB: 68, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
+	{"internal/operate/cli", layer{lines: 2125, kB: 68, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
 		"internal/lab/offline internal/lab/replay internal/lab/replay/engine internal/operate/admin internal/operate/shell internal/operate/why " +
 		"internal/outcome internal/say"}},
 	{"internal/request/report", layer{lines: 195, kB: 6, own: "internal/clientip internal/events internal/logging internal/outcome " +
