@@ -137,6 +137,10 @@ func TestCompareLog(t *testing.T) {
 	}
 	o := &replay.Options{Logs: []string{file}, Format: "auto"}
 	d := compared(t, oneZone("key {remote_host}\nrate 10/1m"), oneZone("key {remote_host}\nrate 5/1m\nexempt 198.51.100.0/24"), o)
+	if len(d.Log.Unknown) != 3 || !strings.HasPrefix(d.Log.Unknown[0], "the host") {
+		t.Errorf("not known: %q", d.Log.Unknown)
+	}
+	d.Log.Unknown = nil
 	text, err := json.Marshal(d.Log)
 	if err != nil {
 		t.Fatal(err)

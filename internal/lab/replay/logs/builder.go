@@ -100,7 +100,7 @@ func (b *builder) finish() error {
 	switch {
 	case to.Method == "" && to.URI == "":
 		return errNoRequest // what came was no HTTP, or nothing came
-	case strings.HasPrefix(to.User, "- "): // the host is an address, and stands before that of the client
+	case strings.HasPrefix(to.User, "- "): // the host is an address, and is before that of the client
 		return errCut
 	case err != nil:
 		return err
