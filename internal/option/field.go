@@ -161,9 +161,9 @@ func either(words []string) string {
 	return text
 }
 
-// wrong is the error about a value, which is shown as it was written.
+// wrong is the error about a value, which is shown as it was written. An object of JSON may be a matcher with a token.
 func (f *Field) wrong(name, got string, why error) error {
-	if f.Secret {
+	if f.Secret || strings.IndexByte(`'"`, got[0]) < 0 && strings.Contains(got, "{") {
 		got = hidden
 	}
 	text := fmt.Sprintf("%s must be %s, got %s", name, f.Expects(), got)

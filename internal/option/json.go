@@ -85,11 +85,7 @@ func (f *Field) read(raw json.RawMessage, prefix string, in reflect.Value) error
 	if _, err := strconv.ParseInt(string(raw), 10, 64); err == nil && f.isTime() {
 		why = errNanoseconds
 	}
-	got := fmt.Sprintf("%.99s", Shown(string(bytes.Join(bytes.Fields(raw), []byte(" ")))))
-	if raw[0] != '"' && bytes.ContainsRune(raw, '{') { // which may be a matcher with a token
-		got = hidden
-	}
-	return f.wrong(name, got, why)
+	return f.wrong(name, fmt.Sprintf("%.99s", Shown(string(bytes.Join(bytes.Fields(raw), []byte(" "))))), why)
 }
 
 var errNanoseconds = errors.New(`a number in JSON is nanoseconds: write a text with a unit, such as "1m"`)

@@ -3,6 +3,7 @@
 package body
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -56,9 +57,7 @@ func peek(r *http.Request) ([]byte, *Refusal) {
 		if !b.look(r.Context(), r.ContentLength) {
 			return nil, busy
 		}
-		if followed { // by a handler before, for which this one reads
-			b.note(b.err)
-		}
+		b.broken.Store(followed && b.Broken()) // for a handler before, this one reads
 	}
 	_, limited := errors.AsType[*http.MaxBytesError](b.err)
 	switch {
@@ -100,10 +99,7 @@ func Of(r *http.Request) *Body {
 // look reads up to a byte more than maxBody. The room doubles while the body comes. It reports whether there is room.
 func (b *Body) look(ctx context.Context, length int64) bool {
 	if b.seen == nil {
-		room := firstRead
-		if length > 0 {
-			room = int(min(length, firstRead))
-		}
+		room := cmp.Or(min(max(length, 0), firstRead), firstRead) // the length may not be known
 		b.seen = make([]byte, 0, room+1)
 	}
 	for b.err == nil && len(b.seen) <= maxBody {
@@ -117,6 +113,7 @@ func (b *Body) look(ctx context.Context, length int64) bool {
 		n, err := b.rest.Read(b.seen[len(b.seen):cap(b.seen)])
 		b.seen, b.err = b.seen[:len(b.seen)+n], err
 	}
+	b.note(b.err)
 	return true
 }
 

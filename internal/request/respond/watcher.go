@@ -17,10 +17,11 @@ func (f *Fields) Begin(_ int, header http.Header) {
 			header[field] = values[:1:1]
 		}
 	}
-	for i, names := range header["Trailer"] {
-		header["Trailer"][i] = strings.Join(slices.DeleteFunc(strings.Split(names, ","), func(name string) bool {
+	if announced := header["Trailer"]; announced != nil { // which handlers may share
+		names := strings.Split(strings.Join(announced, ","), ",")
+		header["Trailer"] = []string{strings.Join(slices.DeleteFunc(names, func(name string) bool {
 			return f.Sends(http.CanonicalHeaderKey(strings.TrimSpace(name)))
-		}), ",")
+		}), ",")}
 	}
 }
 
