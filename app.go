@@ -18,6 +18,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -31,7 +32,7 @@ type App struct {
 
 	running admin.Config
 	cancel  context.CancelFunc // ends what Start has started
-	routes  map[*caddyhttp.Server]*routes.Routes
+	servers map[*caddyhttp.Server]*server
 
 	memory  *memorystore.Store
 	maxKeys int    // of the memory store; 0 if no option says it
@@ -55,7 +56,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
-	a.zones, a.routes = make(map[string]definition), make(map[*caddyhttp.Server]*routes.Routes)
+	a.zones, a.servers = make(map[string]definition), make(map[*caddyhttp.Server]*server)
 	if err := ctx.GetMetricsRegistry().Register(&a.running); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -91,15 +92,25 @@ func (d definition) differs(other definition) string {
 	return "each time " + d.words[1] + ", but with other options of it"
 }
 
-// routesIn returns the routes of the server that a handler is loaded for, which its handlers share.
-func (a *App) routesIn(ctx caddy.Context) *routes.Routes {
+// server is what handlers of the same server share.
+type server struct {
+	requests *stats.Requests // nil if the server is not known
+	routes   *routes.Routes
+}
+
+// server returns what the handlers of the server share that a handler is loaded for.
+func (a *App) server(ctx caddy.Context) *server {
 	of, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.routes[of] == nil {
-		a.routes[of] = routes.Of(of)
+	if a.servers[of] == nil {
+		a.servers[of] = &server{routes: routes.Of(of)}
+		if of != nil {
+			a.servers[of].requests = new(stats.Requests)
+			of.RegisterConnState(a.servers[of].requests.Note)
+		}
 	}
-	return a.routes[of]
+	return a.servers[of]
 }
 
 // probe finds out whether the stores answer.

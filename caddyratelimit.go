@@ -190,7 +190,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	})
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
-		Around: app.routesIn(ctx),
+		Around: app.server(ctx).routes,
 	})
 	h.join(ctx, app)
 	return nil
@@ -313,7 +313,7 @@ func (h *Handler) provisionZone(ctx caddy.Context, app *App, name string) (*zone
 	counters := pool.ZoneKey(h.store.ID, name)
 	state := pool.AcquireZone(counters)
 	h.counters = append(h.counters, counters)
-	at := zone.Place{Name: name, Index: len(h.zones), JSON: text, StoreID: h.store.ID, Salt: state.Salt, OnError: h.OnStoreError}
+	at := zone.Place{Name: name, Index: len(h.zones), JSON: text, StoreID: h.store.ID, Salt: state.Salt, OnError: h.OnStoreError, Requests: app.server(ctx).requests}
 	loaded := *c // loading clears the raw matchers
 	err = cmp.Or(
 		loadMatchers(ctx, &loaded, "MatcherSetsRaw", c.MatcherSetsRaw, &at.Matchers),

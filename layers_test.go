@@ -67,7 +67,7 @@ var layers = []struct {
 	{"internal/option", layer{lines: 601, kB: 19, caddy: true, own: "internal/suggest"}},
 	{"internal/placeholder", layer{lines: 221, kB: 10, caddy: true, own: "internal/clientip internal/suggest"}},
 	{"internal/request/key", layer{lines: 698, kB: 21, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 242, kB: 7, own: "internal/outcome internal/topk"}},
+	{"internal/stats", layer{lines: 247, kB: 8, own: "internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/heap", layer{lines: 32, kB: 1}},
 	{"internal/clock", layer{lines: 88, kB: 3, own: "internal/heap"}},
@@ -82,7 +82,7 @@ var layers = []struct {
 	{"config", layer{lines: 850, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/request/body", layer{lines: 215, kB: 6, caddy: true}},
-	{"internal/request/zone", layer{lines: 932, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
+	{"internal/request/zone", layer{lines: 934, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/operate/doctor", layer{lines: 516, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
@@ -108,7 +108,7 @@ var layers = []struct {
 		"internal/lab/replay/engine internal/lab/trial internal/request/zone"}},
 	{"internal/operate/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/operate/shell internal/outcome"}},
-	{"internal/operate/admin", layer{lines: 2583, kB: 88, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip " +
+	{"internal/operate/admin", layer{lines: 2584, kB: 88, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip " +
 		"internal/clock internal/duration internal/feed internal/lab/compare internal/lab/trial internal/lab/walk internal/logging internal/operate/doctor " +
 		"internal/operate/fleet internal/operate/page internal/operate/why internal/outcome internal/pool internal/request/key internal/request/limiter " +
 		"internal/request/zone internal/stats internal/suggest internal/topk store"}},

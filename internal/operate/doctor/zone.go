@@ -16,8 +16,8 @@ type Zone struct {
 	adminapi.Zone
 
 	// SinceLoaded counts the requests since the config was loaded. If there are none, the others say why: Missed is how many have
-	// come to the zone, and Elsewhere the most that another zone has met.
-	SinceLoaded, Missed, Elsewhere uint64
+	// come to the zone, Served how many its server has had, and Elsewhere the most that another zone has met.
+	SinceLoaded, Missed, Served, Elsewhere uint64
 
 	// Matches says that the zone has matchers, Blocks that it has the option block, Unlimited that no request has a limit, and
 	// Closed that the limit allows none.
@@ -87,6 +87,8 @@ var zoneProblems = []problem[*Zone]{
 		case z.SinceLoaded > 0:
 		case z.Matches && z.Missed >= someRequests:
 			return fmt.Sprintf("it has matched none of the %d requests that have reached it", z.Missed)
+		case z.Missed == 0 && z.Served >= someRequests:
+			return fmt.Sprintf("no request has reached it, although its server has had %d", z.Served)
 		case z.Matches && z.Elsewhere >= enough:
 			return fmt.Sprintf("it has met no request, although another zone has met %d", z.Elsewhere)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
 // Place is where a zone is: what it needs to know besides its config. It does not change.
@@ -20,6 +21,8 @@ type Place struct {
 	OnError string // the on_store_error of the handler
 	JSON    []byte // the zone's config
 	Salt    uint64 // tells generations of the zone apart
+
+	Requests *stats.Requests // of the handler's server; nil if that is not known
 
 	Matchers caddyhttp.MatcherSets // loaded, like Exempt and Block, from the raw ones of the config
 	Exempt   caddyhttp.MatcherSets
