@@ -36,17 +36,20 @@ func TestSizes(t *testing.T) {
 		{
 			"a scraper",
 			[][]*keyTally{clients(10, 990, true, false), clients(20, 9, true, false), clients(5000, 1, false, false)},
-			1000, sizes{median: 10, p99: 10, people: 999, peopleMost: 20, limit: 20, reference: 10, above: 1, highest: []string{"k"}},
+			1000,
+			sizes{median: 10, p99: 10, people: 999, peopleMost: 20, limit: 20, reference: 10, above: 1, highest: []string{"k"}},
 		},
 		{
 			"busy people",
 			[][]*keyTally{clients(10, 1990, false, false), clients(61, 10, true, false)},
-			2000, sizes{median: 10, p99: 10, people: 10, peopleMost: 61, limit: 80, reference: 10},
+			2000,
+			sizes{median: 10, p99: 10, people: 10, peopleMost: 61, limit: 80, reference: 10},
 		},
 		{
 			"an office among many people",
 			[][]*keyTally{clients(10, 1998, true, false), clients(61, 1, true, true), clients(5000, 1, false, false)},
-			2000, sizes{median: 10, p99: 10, people: 1999, shared: 1, peopleMost: 61, limit: 80, reference: 10, above: 1, highest: []string{"k"}},
+			2000,
+			sizes{median: 10, p99: 10, people: 1999, shared: 1, peopleMost: 61, limit: 80, reference: 10, above: 1, highest: []string{"k"}},
 		},
 	} {
 		got := measured(c.all...)
