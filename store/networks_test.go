@@ -256,8 +256,7 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%s: %+v is a part of %+v", c.algorithm, got, limit)
 		}
 	}
-	whole := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 9, Window: time.Minute})
-	if whole.Split(0) != whole {
+	if whole := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 9, Window: time.Minute}); whole.Split(0) != whole {
 		t.Error("split for no process is not the whole")
 	}
 }
