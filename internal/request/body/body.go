@@ -3,7 +3,6 @@
 package body
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -57,7 +56,9 @@ func peek(r *http.Request) ([]byte, *Refusal) {
 		if !b.look(r.Context(), r.ContentLength) {
 			return nil, busy
 		}
-		b.broken.Store(followed && b.Broken()) // for a handler before, this one reads
+		if followed { // by a handler before, for which this one reads
+			b.note(b.err)
+		}
 	}
 	_, limited := errors.AsType[*http.MaxBytesError](b.err)
 	switch {
@@ -99,7 +100,10 @@ func Of(r *http.Request) *Body {
 // look reads up to a byte more than maxBody. The room doubles while the body comes. It reports whether there is room.
 func (b *Body) look(ctx context.Context, length int64) bool {
 	if b.seen == nil {
-		room := cmp.Or(min(max(length, 0), firstRead), firstRead) // the length may not be known
+		room := firstRead
+		if length > 0 {
+			room = int(min(length, firstRead))
+		}
 		b.seen = make([]byte, 0, room+1)
 	}
 	for b.err == nil && len(b.seen) <= maxBody {
@@ -113,7 +117,6 @@ func (b *Body) look(ctx context.Context, length int64) bool {
 		n, err := b.rest.Read(b.seen[len(b.seen):cap(b.seen)])
 		b.seen, b.err = b.seen[:len(b.seen)+n], err
 	}
-	b.note(b.err)
 	return true
 }
 
