@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // spare is how many lines a budget may leave. A package that has become smaller keeps what was won.
@@ -106,5 +108,10 @@ func TestAdviceIsRegistered(t *testing.T) {
 	})
 	if err != nil || found < 20 {
 		t.Errorf("%d calls, %v", found, err)
+	}
+	for _, a := range advice.All() { // each has a beginning of its own
+		if text := a.With(1, 2, 3, 4).String(); advice.Of(text) != a {
+			t.Errorf("%q is taken for %s", text, advice.Of(text).Name())
+		}
 	}
 }

@@ -18,8 +18,7 @@ import (
 // expectMetrics compares all metrics of a config.
 func expectMetrics(t *testing.T, ctx caddy.Context, want map[string]float64) {
 	t.Helper()
-	got := caddytest.Scrape(t, ctx)
-	if !maps.Equal(got, want) {
+	if got := caddytest.Scrape(t, ctx); !maps.Equal(got, want) {
 		for _, name := range slices.Sorted(maps.Keys(got)) {
 			if got[name] != want[name] {
 				t.Errorf("%s is %v, want %v", name, got[name], want[name])

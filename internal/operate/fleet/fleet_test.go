@@ -158,8 +158,7 @@ func TestSeveralStores(t *testing.T) {
 	for _, m := range v.Members[1:] {
 		got += fmt.Sprintf("%.1s %s %d\n", m.ID, m.State, m.Requests)
 	}
-	want := "b reports 3\na reports 4\nc reports 5\n"
-	if got != want {
+	if got != "b reports 3\na reports 4\nc reports 5\n" {
 		t.Errorf("%s", got)
 	}
 }

@@ -79,7 +79,7 @@ func New(c Config) *Limiter {
 	}
 	l.now = c.Clock.Now
 	if !c.Measure || !c.Store.Store.Remote && !l.mayWait {
-		// A decision that needs neither a server nor a wait counts as no time: reading the clock twice would be much of what it takes.
+		// A decision that needs neither a server nor a wait counts as no time: reading the clock twice would cost as much as a large part of it.
 		l.now = func() time.Duration { return 0 }
 	}
 	return l

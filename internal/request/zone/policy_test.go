@@ -116,8 +116,7 @@ func TestUnknownStates(t *testing.T) {
 		`{"max_events": 2, "window": "1h", "algorithm": "token_bucket"}`:                                     false,
 		`{"max_events": "{http.vars.n}", "window": "1h", "algorithm": "token_bucket", "refill": "interval"}`: true,
 	} {
-		p := planOf(t, "unknown", limit)
-		if got := p.hasUnknownStates(); got != want {
+		if got := planOf(t, "unknown", limit).hasUnknownStates(); got != want {
 			t.Errorf("%s: %v", limit, got)
 		}
 	}

@@ -142,7 +142,7 @@ func Admin(t testing.TB, method, path, body string) string {
 	return answer
 }
 
-// AdminInto is [Admin] for what is only read, as JSON.
+// AdminInto is [Admin] for a request that only reads. It decodes the answer, which is JSON.
 func AdminInto(t testing.TB, path string, answer any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(Admin(t, http.MethodGet, path, "")), answer); err != nil {

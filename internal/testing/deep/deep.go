@@ -56,7 +56,7 @@ func Racing(few, many int) int {
 	return many
 }
 
-// Property checks a property with values that rapid draws: a hundred times, and in "make deep" so many hundred times.
+// Property checks a property with values that rapid draws: a hundred times, and in "make deep" as many hundred times as the number says.
 func Property(t *testing.T, hundreds int, property func(*rapid.T)) {
 	t.Helper()
 	for range Steps(1, hundreds) {

@@ -175,7 +175,7 @@ func (o *Object) Contradictions() (wrong []string) {
 	return wrong
 }
 
-// comments are those of fields, by the path of their package, and in it by their type and their name.
+// comments are the comments of fields, by the path of their package, then by their type and name.
 var comments = make(map[string]map[string]string)
 
 // comment returns what the source of this module says about a field of a struct.

@@ -204,7 +204,7 @@ func (t *Table) Moved(slot uint16, to string) *Table {
 // Slots is how many slots the keys of a Cluster are spread over.
 const Slots = 16384
 
-// Slot returns the slot of a key, computed bit by bit: the CRC-16 (XMODEM) of what is in its first braces, if that is
+// Slot returns the slot of a key, computed bit by bit: the CRC-16 (XMODEM) of the text in its first braces, if that is
 // something.
 func Slot(key string) uint16 {
 	if _, behind, found := strings.Cut(key, "{"); found {

@@ -63,7 +63,7 @@ type watch struct {
 // Now implements [clock.Clock].
 func (c *watch) Now() time.Duration { return time.Duration(float64(time.Since(c.began)) * c.rate) }
 
-// AfterFunc implements [clock.Clock].
+// AfterFunc implements [clock.Timers].
 func (c *watch) AfterFunc(d time.Duration, f func()) *time.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
-// attempt is another limit of a zone that is tried, with what it would have done.
+// attempt is another limit to try in a zone, with what it refuses.
 type attempt struct {
 	replay.WhatIf
 	zone  string
@@ -277,7 +277,7 @@ func (s *sizes) inAnHour(zone string) (said []string) {
 		strings.Join(s.highest, ", "), s.more(), replay.Count(s.limit), tryHours.With(s.limit, zone, s.limit))}
 }
 
-// more says how many keys are above the limit beside the highest.
+// more says how many other keys than the highest are above the limit.
 func (s *sizes) more() string {
 	if n := s.above - len(s.highest); n > 0 {
 		return " and " + replay.Count(int64(n)) + " more"
