@@ -55,7 +55,7 @@ DEEP := -tags deep,$(CADDY_TAGS)
 export GOFLAGS += -trimpath -tags=$(CADDY_TAGS)
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
+bench bench-costs bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -189,6 +189,11 @@ bench-server: redis ## Measure a Caddy with and without the directive, with BENC
 	@go -C bench build -o ../$(BIN)/bench-server ./server
 	$(BIN)/bench-server -root . $(BENCHFLAGS)
 
+.PHONY: bench-costs
+bench-costs: ## Measure a start, a reload, requests that wait and a million keys, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench-costs ./costs
+	$(BIN)/bench-costs -root . $(BENCHFLAGS)
+
 .PHONY: bench-replay
 bench-replay: ## Measure the replay of logs on one core beside jq, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-replay ./replay
@@ -224,9 +229,11 @@ profile: redis ## Print which part of a Caddy's CPU samples is the directive's, 
 bench-docs: redis ## Measure all of them in about 40 minutes, and write bench/RESULTS.md
 	@go -C bench build -o ../$(BIN)/bench .
 	@go -C bench build -o ../$(BIN)/bench-server ./server
+	@go -C bench build -o ../$(BIN)/bench-costs ./costs
 	$(BIN)/bench -time 2s -rounds 5 -only '$(COMPARED)' -page bench/RESULTS.md
 	$(BIN)/bench fleet -time 2s -rounds 5 -goroutines 1,16 -lend-warm 30s -peers lend,ulule -page bench/RESULTS.md
 	$(BIN)/bench-server -root . -time 2s -rounds 5 -page bench/RESULTS.md
+	$(BIN)/bench-costs -root . -page bench/RESULTS.md
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times

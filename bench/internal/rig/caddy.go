@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,6 +96,30 @@ func StartCaddy(binary, site string) (*Caddy, error) {
 		return nil, errors.Join(fmt.Errorf("caddy does not answer: %w\n%s", err, output), c.Close())
 	}
 	return c, nil
+}
+
+// Reload has the process load its config once more, although it is the same.
+func (c *Caddy) Reload() error {
+	text, err := os.ReadFile(filepath.Join(c.dir, "Caddyfile"))
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequest(http.MethodPost, c.Admin+"load", bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "text/caddyfile")
+	request.Header.Set("Cache-Control", "must-revalidate")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(response.Body)
+		return fmt.Errorf("the reload failed with status %d: %s", response.StatusCode, why)
+	}
+	return nil
 }
 
 // Close ends the process.
