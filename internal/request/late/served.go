@@ -1,6 +1,7 @@
 package late
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -24,7 +25,8 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	defer func() {
 		c.Release()
 		switch {
-		case watcher.waitsForError():
+		case watcher != nil && watcher.ofError != nil: // that response or the end of the request comes next
+			watcher.ofError.claim = context.AfterFunc(r.Context(), c.session.End)
 		case returned: // so its writer has seen the response begin, and a handler may still have it
 			c.End()
 		default:

@@ -2,7 +2,6 @@ package late
 
 import (
 	"bufio"
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -21,10 +20,11 @@ type chargeWatcher struct {
 	body       *body.Body // nil if there is none, or if the response changes no charge
 	strips     []string   // headers that the client must not see
 
-	errors  *chargeWatcher // of the response to the request's error, if that changes charges
-	ofError func() bool    // for that: claims the session, unless the request has ended before
-	unheard bool           // whether the client had left by then
-	length  int64          // of the body, by the header; -1 if it is not given
+	unheard bool  // the client had left when the response began
+	length  int64 // of the body, by the header; -1 if it is not given
+
+	ofError *chargeWatcher // sees the response to the request's error, if that changes charges
+	claim   func() bool    // for that one: claims the session, unless the request has ended before
 }
 
 // follow looks at the response that is written to its writer, for a completion. Fields that outer handlers strip too are
@@ -45,12 +45,12 @@ func (w *chargeWatcher) deserted() bool {
 	return w.request.Context().Err() != nil || w.body.Broken()
 }
 
-// Begin implements [writers.Watcher].
+// Begin implements [writers.Watcher]. A response to the request's error decides on the charges with its status and header alone.
 func (w *chargeWatcher) Begin(status int, header http.Header) {
 	switch {
-	case w.ofError == nil:
+	case w.claim == nil:
 		w.begin(status, header)
-	case w.ofError():
+	case w.claim():
 		w.completion.failed = status >= http.StatusBadRequest
 		w.completion.Judge(status, header)
 		w.completion.settle(false)
@@ -108,13 +108,13 @@ func (w *chargeWatcher) over(returned bool, err error) {
 	w.strip(w.Header())
 }
 
-// fail is called when the next handlers return an error. If error routes may respond to it, the status of the response shows when
-// its header is sent; its body is not read. If that cannot be seen, charges stay as they are.
+// fail is called when the next handlers return an error. If error routes may respond to it, the charges wait for their
+// response, and the use of the store ends with that or with the request. If it cannot be seen, charges stay as they are.
 func (w *chargeWatcher) fail(err error) {
 	if w.routes.ErrorRoutes(w.request) {
 		later := new(chargeWatcher)
 		if w.completion.chargesLate() && w.request.Context().Done() != nil && later.WrapServer(w.request) {
-			w.errors = later
+			w.ofError = later
 			later.follow(w.completion)
 			return
 		}
@@ -122,16 +122,6 @@ func (w *chargeWatcher) fail(err error) {
 	}
 	w.Start(writers.StatusOf(err))
 	w.completion.settle(false)
-}
-
-// waitsForError reports whether the response to the request's error is still to come. Then the use of the store ends with its
-// header, or with the request.
-func (w *chargeWatcher) waitsForError() bool {
-	if w == nil || w.errors == nil {
-		return false
-	}
-	w.errors.ofError = context.AfterFunc(w.request.Context(), w.completion.session.End)
-	return true
 }
 
 // strip removes the fields from a header that the client must not see.
