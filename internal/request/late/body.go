@@ -18,8 +18,7 @@ type settledCost struct {
 
 // openBody begins the body of a response. It reports whether its pieces must be passed to Write. Zones that read the same
 // numbers share a reader.
-func (c *Completion) openBody(status int, header http.Header) bool {
-	c.failed = status >= http.StatusBadRequest
+func (c *Completion) openBody(header http.Header) bool {
 	for i := range c.charges {
 		l := &c.charges[i]
 		fields := l.zone.Charge.Fields

@@ -90,6 +90,7 @@ func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
 // the request has cost. Where the client has left without a response, it cannot be known what that would have been, so the
 // charge stays.
 func (c *Completion) Judge(status int, header http.Header) {
+	c.failed = status >= http.StatusBadRequest
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.open {

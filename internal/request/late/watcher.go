@@ -51,7 +51,6 @@ func (w *chargeWatcher) Begin(status int, header http.Header) {
 	case w.claim == nil:
 		w.begin(status, header)
 	case w.claim():
-		w.completion.failed = status >= http.StatusBadRequest
 		w.completion.Judge(status, header)
 		w.completion.settle(false)
 		w.completion.session.End()
@@ -80,7 +79,7 @@ func (w *chargeWatcher) begin(status int, header http.Header) {
 		w.length = 0
 	}
 	w.completion.Judge(status, header)
-	if !w.unheard && w.completion.openBody(status, header) {
+	if !w.unheard && w.completion.openBody(header) {
 		// A piece is read when the client has it. A small one is in the server's buffer until it is flushed.
 		w.Pieces = bufio.NewWriter(w.completion)
 	}
