@@ -74,6 +74,14 @@ type charge struct {
 	unreadable error         // why it cannot be decoded
 }
 
+// settledCost is what happened to one charge, for the access log.
+type settledCost struct {
+	Zone   string `json:"zone"`
+	Result string `json:"result"`
+	Booked int64  `json:"booked"`
+	Cost   int64  `json:"cost"`
+}
+
 // Book adds a charge, which back gives back. The store was asked at that time of the clock.
 func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment) {
 	c.charges = append(c.charges, charge{
@@ -145,16 +153,6 @@ func (c *Completion) readCost(header http.Header) {
 	}
 }
 
-// pay charges the difference between the final cost and what was charged before.
-func (c *Completion) pay(l *charge, final int64) {
-	a := l.booked
-	if a.Delta = final - l.paid; a.Delta != 0 {
-		l.paid = final
-		a.Known = c.clock.Now() - c.asked
-		c.session.Adjust(a)
-	}
-}
-
 // parseCost parses the cost of a request that an upstream has sent.
 func parseCost(values []string) (int64, error) {
 	text := strings.TrimSpace(strings.Join(values, ", "))
@@ -163,6 +161,99 @@ func parseCost(values []string) (int64, error) {
 		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
 	}
 	return cost, nil
+}
+
+// openBody begins the body of a response. It reports whether its pieces must be passed to Write. Zones that read the same
+// numbers share a reader.
+func (c *Completion) openBody(header http.Header) bool {
+	for i := range c.charges {
+		l := &c.charges[i]
+		fields := l.zone.Charge.Fields
+		if !l.due || fields == nil {
+			continue
+		}
+		same := slices.IndexFunc(c.charges[:i], func(other charge) bool {
+			return other.due && slices.Equal(other.zone.Charge.JSON, l.zone.Charge.JSON)
+		})
+		if same >= 0 {
+			l.reader, l.unreadable = c.charges[same].reader, c.charges[same].unreadable
+			continue
+		}
+		l.reader, l.unreadable = usage.NewReader(fields, header.Get("Content-Type"), header["Content-Encoding"]...)
+		if l.reader != nil {
+			c.readers = append(c.readers, l.reader)
+		}
+	}
+	return len(c.readers) > 0
+}
+
+// Write reads the next piece of the body, unless the charges are settled. It never fails.
+func (c *Completion) Write(p []byte) (int, error) {
+	for _, r := range c.readers {
+		_, _ = r.Write(p)
+	}
+	return len(p), nil
+}
+
+// settle charges what the request has cost, at the end of its response. One that is broken off may not have said all of it.
+func (c *Completion) settle(brokenOff bool) {
+	for i := range c.charges {
+		l := &c.charges[i]
+		if l.due {
+			result, final := l.final(c.failed, brokenOff)
+			c.conclude(l, result, final)
+		}
+	}
+}
+
+// conclude charges what a request has cost. It counts the result of a charge by the body, and keeps it for the access log.
+func (c *Completion) conclude(l *charge, result stats.CostResult, final int64) {
+	l.due = false
+	c.pay(l, final)
+	if l.zone.Charge.Fields != nil {
+		l.zone.Stats.Costs.Add(result, final)
+		c.settled = append(c.settled, settledCost{l.zone.Name, stats.CostNames[result], l.booked.Cost, final})
+	}
+}
+
+// final returns what the request has cost.
+func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final int64) {
+	var events, said int64
+	found, valid := false, true
+	if r := l.reader; r != nil {
+		if decoding := r.Close(); l.unreadable == nil {
+			l.unreadable = decoding
+		}
+		events = r.Events()
+		said, found, valid = r.Cost()
+		brokenOff = brokenOff && !r.Done()
+	}
+	from, booked := l.zone.Charge, l.booked.Cost
+	switch {
+	case brokenOff:
+		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said)
+	case l.unreadable != nil:
+		result = stats.CostEncoded
+	case !valid:
+		result = stats.CostInvalid
+	case found:
+		return stats.CostRead, said
+	case failed:
+		return stats.CostFailed, booked
+	default:
+		result = stats.CostUnknown
+	}
+	return result, from.Unknown.Of(booked, events, said)
+}
+
+// pay charges the difference between the final cost and what was charged before.
+func (c *Completion) pay(l *charge, final int64) {
+	a := l.booked
+	if a.Delta = final - l.paid; a.Delta != 0 {
+		l.paid = final
+		a.Known = c.clock.Now() - c.asked
+		c.session.Adjust(a)
+	}
 }
 
 // Release gives back slots. It must be called when the next handlers have returned or panicked.
