@@ -3,7 +3,6 @@
 package usage
 
 import (
-	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -47,9 +46,6 @@ func (n *node) child(name []byte) *node {
 // "|", for backends that name the same number differently.
 func ParseFields(texts []string) (*Fields, error) {
 	f := &Fields{top: node{term: -1}}
-	if len(texts) == 0 {
-		return nil, errors.New("a path is missing, such as usage.total_tokens")
-	}
 	for _, text := range texts {
 		if err := f.add(text); err != nil {
 			return nil, err

@@ -40,10 +40,7 @@ func exact(text []byte) *big.Rat {
 	if len(text) > maxNumber || len(exponent) > maxExponent || !json.Valid(text) {
 		return nil
 	}
-	n, ok := new(big.Rat).SetString(string(text))
-	if !ok {
-		return nil
-	}
+	n, _ := new(big.Rat).SetString(string(text)) // nil if it is none
 	return n
 }
 
@@ -66,10 +63,8 @@ func wholeNumber(text []byte) (string, bool) {
 
 // roundUp returns the whole cost of a sum, and whether it is one.
 func roundUp(total *big.Rat) (int64, bool) {
-	cost, rest := new(big.Int).DivMod(total.Num(), total.Denom(), new(big.Int))
-	if rest.Sign() != 0 {
-		cost.Add(cost, big.NewInt(1))
-	}
+	cost := new(big.Int).Neg(total.Num())
+	cost.Neg(cost.Div(cost, total.Denom())) // Div rounds down
 	if !cost.IsInt64() || cost.Sign() < 0 || cost.Int64() > MaxCost {
 		return 0, false
 	}

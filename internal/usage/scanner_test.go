@@ -83,7 +83,6 @@ func TestOddAnswers(t *testing.T) {
 // TestFieldsThatDoNotParse: errors show the field and the fix.
 func TestFieldsThatDoNotParse(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "a path is missing, such as usage.total_tokens",
 		"usage..x":                    `"usage..x": "usage..x" is not a path: write names with dots between, such as usage.total_tokens`,
 		"$.usage.x":                   `"$.usage.x": a path is just names with dots between, such as usage.total_tokens, without $, brackets or quotes`,
 		"choices[0].x":                `"choices[0].x": a path is just names with dots between, such as usage.total_tokens, without $, brackets or quotes`,
