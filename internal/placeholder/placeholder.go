@@ -95,12 +95,11 @@ func Written(name string) string {
 	return "{" + name + "}"
 }
 
-// The namespaces of headers, query parameters and cookies.
-const (
-	HeaderPrefix = "http.request.header."
-	QueryPrefix  = "http.request.uri.query."
-	CookiePrefix = "http.request.cookie."
-)
+// HeaderPrefix is the namespace of headers.
+const HeaderPrefix = "http.request.header."
+
+// Sent are the namespaces of what clients send as it is.
+var Sent = map[string]string{"header": HeaderPrefix, "query": "http.request.uri.query.", "cookie": "http.request.cookie."}
 
 // validField reports whether a placeholder is not that of an impossible header.
 func validField(name string) bool {
@@ -169,8 +168,7 @@ func similarTo(name string) string {
 		return "http.vars.client_ip"
 	}
 	if in := inNamespace.FindStringSubmatch(name); in != nil {
-		namespace := map[string]string{"header": HeaderPrefix, "cookie": CookiePrefix, "query": QueryPrefix}[in[1]]
-		return namespace + cmp.Or(strings.Trim(in[2], "."), "NAME")
+		return Sent[in[1]] + cmp.Or(strings.Trim(in[2], "."), "NAME")
 	}
 	if rest, ok := strings.CutPrefix(name, "http.request.path"); ok {
 		return "http.request.uri.path" + rest

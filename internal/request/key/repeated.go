@@ -6,7 +6,40 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
+
+// Source is a place in a request from which a client sends the value of a placeholder.
+type Source struct{ In, Name string }
+
+// The values of In.
+const (
+	Header = "header"
+	Query  = "query"
+	Cookie = "cookie"
+)
+
+// SourceOf returns the place of a placeholder; false if clients do not send its value as it is.
+func SourceOf(name string) (s Source, ok bool) {
+	for in, namespace := range placeholder.Sent {
+		if sent, ok := strings.CutPrefix(name, namespace); ok {
+			if in == Header {
+				sent = textproto.CanonicalMIMEHeaderKey(sent)
+			}
+			return Source{in, sent}, true
+		}
+	}
+	return Source{}, false
+}
+
+// String returns the place in words, such as "header X-Api-Key".
+func (s Source) String() string {
+	if s.In == Query {
+		return "query parameter " + s.Name
+	}
+	return s.In + " " + s.Name
+}
 
 // RepeatedError says that a request has different values where a key needs one. The upstream may use
 // any of them, so a client could choose its key.
