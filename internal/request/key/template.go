@@ -58,12 +58,13 @@ type Part struct {
 
 // New parses a key. As everywhere in Caddy, a backslash makes a brace text.
 func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
-	k := &Template{Prefixes: prefixes{ipv4Prefix, ipv6Prefix}}
+	given := prefixes{ipv4Prefix, ipv6Prefix}
+	k := &Template{Prefixes: given}
 	if err := k.parse(text); err != nil {
 		return nil, fmt.Errorf("key %q: %w", text, err)
 	}
 	for _, p := range k.placeholders {
-		p.mask = k.Prefixes.forPlaceholder(p.Placeholder)
+		p.mask = given.forPlaceholder(p.Placeholder)
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}

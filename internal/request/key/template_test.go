@@ -85,7 +85,7 @@ func TestKeyOfAnAddress(t *testing.T) {
 }
 
 func TestKeyTexts(t *testing.T) {
-	values := map[string]string{"http.request.header.A": "x", "http.request.header.B": "", "http.vars.empty": ""}
+	values := map[string]string{"http.request.header.A": "x", "http.request.header.B": "", "http.vars.client_ip": "::1", "http.request.header.C": "2001:DB8::1"}
 	for template, want := range map[string]string{
 		"":                                 "",
 		"static":                           "static",
@@ -95,6 +95,7 @@ func TestKeyTexts(t *testing.T) {
 		"pre-{http.request.header.A}-post": "pre-x-post",
 		"{http.request.header.A}{http.request.header.B}":  "1:x0:",
 		"{http.request.header.A}|{http.request.header.A}": "1:x|1:x",
+		"{http.vars.client_ip} {http.request.header.C}":   "5:::/64 11:2001:DB8::1", // text is no address because one stands before it
 	} {
 		if got := expand(t, template, 0, 0, values); got != want {
 			t.Errorf("%q: got %q, want %q", template, got, want)
