@@ -48,14 +48,10 @@ func (f *Forwarded) Look() bool {
 	return true
 }
 
-// Note counts a request from a proxy that is not trusted, and remembers it, unless the last one came
-// from the same proxy within a second.
+// Note counts a request from a proxy that is not trusted, and remembers it.
 func (f *Forwarded) Note(seen Forwarding) {
 	f.forwarded.Add(1)
 	seen.At = time.Now()
-	if last := f.last.Load(); last != nil && last.Remote == seen.Remote && seen.At.Sub(last.At) < time.Second {
-		return
-	}
 	f.last.Store(&seen)
 }
 
