@@ -166,3 +166,35 @@ func (b *Body) Returned(err error) {
 // Broken reports whether the client has broken off its request. An upstream may have done its work by then, although its
 // response is lost.
 func (b *Body) Broken() bool { return b != nil && b.broken.Load() }
+
+// MaxInMemory is how many bytes the bodies of all requests may have at once. The first 4 KiB of each do not count,
+// so that requests with small bodies always have room.
+const MaxInMemory = 256 << 20
+
+// inMemory is how many bytes the bodies of all requests have.
+var inMemory atomic.Int64
+
+// room is what a body has of MaxInMemory.
+type room struct{ size atomic.Int64 }
+
+// grow makes the room this large until the body is read or its request is over. It reports whether there is
+// so much.
+func (r *room) grow(ctx context.Context, size int) bool {
+	had := r.size.Load()
+	more := int64(size) - had
+	if inMemory.Add(more) > MaxInMemory {
+		inMemory.Add(-more)
+		return false
+	}
+	r.size.Add(more)
+	if had == 0 {
+		context.AfterFunc(ctx, r.giveBack)
+	}
+	if ctx.Err() != nil { // then it may have been given back before this
+		r.giveBack()
+	}
+	return true
+}
+
+// giveBack gives back all of the room. It may be called several times and at once.
+func (r *room) giveBack() { inMemory.Add(-r.size.Swap(0)) }
