@@ -46,7 +46,7 @@ func (s *scanner) texts(from io.ByteReader) error {
 		if s.err != nil {
 			return s.err
 		}
-		s.done = array && string(token) == "DONE"
+		s.done = array && string(token) == "DONE" // of [DONE], which is no JSON, so nothing is read behind it
 		switch c := token[0]; {
 		case c == '[' && !array:
 			array = true
@@ -65,23 +65,29 @@ func (s *scanner) texts(from io.ByteReader) error {
 // value reads the value that begins with a token. It is at a place that paths lead to, or at none if that is nil.
 func (s *scanner) value(token []byte, at *node) {
 	c := token[0]
-	switch {
-	case strings.IndexByte("{[\"-0123456789tfn", c) < 0:
+	if strings.IndexByte("{[\"-0123456789tfn", c) < 0 {
 		s.fail(errFault)
-	case at != nil && at.term >= 0 && c != 'n': // null is no value
+		return
+	}
+	if at != nil && at.term >= 0 && c != 'n' { // null is no value
 		s.fail(s.found(at.term, token))
 	}
 	switch {
 	case c == '{' && at != nil && len(at.next) > 0:
 		s.object(at)
 	case c == '{' || c == '[':
-		for open := 1; open > 0 && s.err == nil; { // no path leads there
-			switch s.token()[0] {
-			case '{', '[':
-				open++
-			case '}', ']':
-				open--
-			}
+		s.skip()
+	}
+}
+
+// skip reads the rest of an object or an array that no path leads into.
+func (s *scanner) skip() {
+	for open := 1; open > 0 && s.err == nil; {
+		switch s.token()[0] {
+		case '{', '[':
+			open++
+		case '}', ']':
+			open--
 		}
 	}
 }
