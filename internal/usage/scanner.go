@@ -34,7 +34,7 @@ var (
 	errFault = errors.New("the body is no JSON")
 
 	// errDoubtful is the error of a text that upstreams may read differently.
-	errDoubtful = errors.New("the body has a name twice, in another case, or with half a character")
+	errDoubtful = errors.New("the body has a name twice, in another case, with half a character, or long and with escapes")
 )
 
 // texts reads texts that follow each other, as in JSON Lines, up to an error, which is [io.EOF] at their end. The elements
@@ -118,9 +118,6 @@ func (s *scanner) object(at *node) {
 
 // member returns the place of a member with this name; nil if no path leads there.
 func (s *scanner) member(token []byte, of *node, seen *uint32) *node {
-	if len(token) == maxToken { // and more of it
-		return nil
-	}
 	name, odd := unquote(token)
 	at := of.child(name)
 	i := slices.IndexFunc(of.next, func(n *node) bool { return bytes.EqualFold([]byte(n.name), name) })
@@ -180,7 +177,8 @@ func (s *scanner) read() byte {
 }
 
 // unquote returns the text of a string of JSON. It is odd if it has a zero byte or half a surrogate pair, which parsers
-// read in several ways.
+// read in several ways, or may have them behind what is kept of it. The beginning of another long string is a text that no
+// path has.
 func unquote(raw []byte) (text []byte, odd bool) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1], false

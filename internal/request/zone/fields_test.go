@@ -120,6 +120,7 @@ var hostile = []struct {
 	{"another case below", `{"method":"tools/call","params":{"name":"fetch","Name":"search"}}`, 400, nil},
 	{"long s, which Go takes for s", "{\"method\":\"tools/call\",\"param\u017f\":{\"name\":\"search\"}}", 400, nil},
 	{"zero byte behind a name", `{"method\u0000x":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"zero byte in a long name", `{"method\u0000` + strings.Repeat("x", 2000) + `":"tools/call","params":{"name":"search"}}`, 400, nil},
 	{"zero byte behind a value", `{"method":"tools/call","params":{"name":"search\u0000x"}}`, 400, nil},
 	{"half a character in a value", `{"method":"tools/call","params":{"name":"search\udc00"}}`, 400, nil},
 	{"tool is an array", `{"method":"tools/call","params":{"name":["search"]}}`, 400, nil},
