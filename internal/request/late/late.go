@@ -141,15 +141,13 @@ func (c *Completion) readCost(header http.Header) {
 			continue
 		}
 		l.due = false
-		final, err := parseCost(values)
-		if err != nil {
-			if l.zone.UnclearCost.Allow() {
-				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
-					zap.String("zone", l.zone.Name), zap.String("header", name), zap.Error(err))
-			}
-			continue
+		switch final, err := parseCost(values); {
+		case err == nil:
+			c.pay(l, final)
+		case l.zone.UnclearCost.Allow():
+			logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
+				zap.String("zone", l.zone.Name), zap.String("header", name), zap.Error(err))
 		}
-		c.pay(l, final)
 	}
 }
 
