@@ -60,19 +60,18 @@ type Part struct {
 func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 	given := prefixes{ipv4Prefix, ipv6Prefix}
 	k := &Template{Prefixes: given}
-	if err := k.parse(text); err != nil {
-		return nil, fmt.Errorf("key %q: %w", text, err)
-	}
+	err := k.parse(text)
 	for _, p := range k.placeholders {
 		p.mask = given.forPlaceholder(p.Placeholder)
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}
 		k.HasAddress = k.HasAddress || strings.HasPrefix(p.Placeholder, placeholder.RemotePrefix)
-		_, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit")
-		if err = cmp.Or(err, checkSuitable(p.Placeholder)); err != nil {
-			return nil, fmt.Errorf("key %q: %w", text, err)
-		}
+		_, unknown := placeholder.Check(p.Placeholder, ", so that all clients would share one limit")
+		err = cmp.Or(err, unknown, checkSuitable(p.Placeholder))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", text, err)
 	}
 	k.lengthPrefixed = len(k.placeholders) > 1
 	var empty []byte // not as a request without a path would have it, which is one for /
