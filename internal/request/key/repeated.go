@@ -173,11 +173,6 @@ func unquote(value string) string {
 // one, because the key is the same whichever the upstream uses. Different values are an error, and the
 // first one is returned.
 func (p *repeatable) value(r *http.Request) (value string, err error) {
-	if p.in == Header {
-		if values := r.Header[p.name]; len(values) == 1 {
-			return p.clean(values[0]), nil
-		}
-	}
 	first := true
 	p.each(r, func(found string) {
 		switch {
