@@ -59,7 +59,7 @@ func TestCompare(t *testing.T) {
 		"window":       {base, "key {client_ip}\nrate 100/1h", "changed: window now 1h, was 1m"},
 		"algorithm":    {base, base + "\nalgorithm fixed_window", "changed: algorithm now fixed_window"},
 		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed: key now {header.X-User}, was {client_ip}"},
-		"wait":         {base + "\nmax_wait 1s", base + "\nmax_wait 10s", "changed: max_wait now 10s, was 1s"},
+		"a query":      {base + "\nmatch query handler=a", base + "\nmatch query handler=b", "changed: match 1 query now has other values, which are hidden or too long: (hidden)"},
 		"ban":          {base + "\nban 1h after 5 refusals in 1m", base + "\nban 1h after 5 refusals in 2m", "changed: ban window now 2m, was 1m"},
 		"dry run":      {base, base + "\nenforce 0", "changed: enforce now 0"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},

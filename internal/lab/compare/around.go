@@ -130,7 +130,8 @@ func parts(at string, was, is any, yield func(at string, was, is any)) {
 			return
 		}
 	case object:
-		if is, ok := is.(object); ok && was["handler"] == is["handler"] {
+		// What is called handler in a matcher, such as a query, is a list.
+		if is, ok := is.(object); ok && reflect.DeepEqual(was["handler"], is["handler"]) {
 			if name, ok := was["handler"].(string); ok {
 				at += " (" + name + ")"
 			}
