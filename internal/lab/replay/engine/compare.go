@@ -80,13 +80,12 @@ func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDif
 		one := adminapi.ClientDiff{Client: name, Requests: max(n.requests[0], n.requests[1]), Was: n.refused[0], Is: n.refused[1]}
 		switch {
 		case one.Is > one.Was:
-			d.More++
 			d.MoreOf = append(d.MoreOf, one)
 		case one.Is < one.Was:
-			d.Less++
 			d.LessOf = append(d.LessOf, one)
 		}
 	}
+	d.More, d.Less = int64(len(d.MoreOf)), int64(len(d.LessOf))
 	for _, list := range []*[]adminapi.ClientDiff{&d.MoreOf, &d.LessOf} {
 		slices.SortFunc(*list, func(a, b adminapi.ClientDiff) int {
 			return cmp.Or(cmp.Compare(abs(b.Is-b.Was), abs(a.Is-a.Was)), strings.Compare(a.Client, b.Client))

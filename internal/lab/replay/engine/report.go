@@ -91,19 +91,14 @@ func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
 	slices.SortStableFunc(refused, func(a, b *keyTally) int { return cmp.Compare(b.refused, a.refused) })
 	made.KeysRefused = len(refused)
 	for _, k := range refused[:min(len(refused), maxTop)] {
-		made.Top = append(made.Top, e.key(k))
+		signs, shared := k.looks()
+		made.Top = append(made.Top, &replay.Key{
+			Key: k.key, Requests: k.requests, Refused: k.refused, FirstRefused: time.UnixMicro(k.first).UTC(), Peak: k.peak.most,
+			About: replay.About(k.status, signs, shared), Agent: k.agent, Signs: signs, Series: e.tallies.series(k.cells, stripSize),
+		})
 	}
 	made.WhatIf = z.whatIf(made, attempts)
 	return made
-}
-
-// key returns what has happened to a key that was refused.
-func (e *engine) key(k *keyTally) *replay.Key {
-	signs, shared := k.looks()
-	return &replay.Key{
-		Key: k.key, Requests: k.requests, Refused: k.refused, FirstRefused: time.UnixMicro(k.first).UTC(), Peak: k.peak.most,
-		About: replay.About(k.status, signs, shared), Agent: k.agent, Signs: signs, Series: e.tallies.series(k.cells, stripSize),
-	}
 }
 
 // whatIf returns what other limits would have done, and the one in the config among them.
