@@ -88,8 +88,8 @@ func (u *unknown) use(used *use, formats []*logs.Format) {
 type proxies struct {
 	direct   int64  // requests whose client is the other end of the connection
 	carry    int64  // those of them that carry the address of a client, and come from nobody who is trusted
-	field    string // of the first one with an address
-	address  string // of its connection
+	field    string // in which the first of those has it
+	address  string // from which that came, or the last one if none carries an address
 	trusts   bool   // a server trusts proxies
 	resolved int64  // requests whose client is that of the log, which the config would not find out
 }
@@ -102,9 +102,11 @@ func (p *proxies) see(x *exchange) {
 	field, trusts, remote := x.forwarded(), x.server.trusts, cmp.Or(x.RemoteIP, x.ClientIP)
 	p.trusts = p.trusts || trusts
 	if x.client == remote {
-		p.direct, p.address = p.direct+1, cmp.Or(p.address, remote)
+		if p.direct++; p.carry == 0 {
+			p.field, p.address = field, remote
+		}
 		if field != "" && !x.proxy {
-			p.carry, p.field = p.carry+1, cmp.Or(p.field, field)
+			p.carry++
 		}
 	} else if !trusts && x.RemoteIP != "" {
 		p.resolved++
