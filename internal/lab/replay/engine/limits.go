@@ -32,9 +32,9 @@ func attemptOf(zone string, l *config.Limit) *attempt {
 	}
 }
 
-// count counts a request of a key that the limit refuses.
-func (t *attempt) count(key string) {
-	if t.Refused++; !t.keys[key] {
+// count counts a request of a key that the limit refuses. At most so many keys are told apart.
+func (t *attempt) count(key string, maxKeys int) {
+	if t.Refused++; !t.keys[key] && len(t.keys) < maxKeys {
 		t.keys[strings.Clone(key)] = true
 	}
 }

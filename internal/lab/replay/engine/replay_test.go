@@ -133,12 +133,12 @@ func TestReplayOfManyKeys(t *testing.T) {
 		_ = out.Flush()
 		_ = to.Close()
 	}()
-	r, err := engine.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: log})
+	r, err := engine.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: log, Tries: []replay.Try{{Zone: "paths", Rate: "0/1h"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if z := r.Zones[0]; z.Requests != int64(n) || z.Keys != 1024 || len(z.Peaks) != 1 || len(z.PeakKeys) != 1000 {
-		t.Errorf("%d requests with %d keys, of which %d have names, want %d and 1024, and 1000", z.Requests, z.Keys, len(z.PeakKeys), n)
+	if z := r.Zones[0]; z.Requests != int64(n) || z.Keys != 1024 || len(z.Peaks) != 1 || len(z.PeakKeys) != 1000 || z.WhatIf[0].KeysRefused != 1024 {
+		t.Errorf("%d requests with %d keys, of which %d have names, want %d and 1024, and 1000; %+v", z.Requests, z.Keys, len(z.PeakKeys), n, z.WhatIf)
 	}
 }
 

@@ -122,7 +122,7 @@ func (e *engine) count(w *way, v *limiter.Verdict) {
 			case e.try == nil:
 				e.tallies.add(w, e.tallies.zones[of.Zone.Name], of, e.Micros())
 			case e.try.zone == of.Zone.Name && refuses(of.Outcome):
-				e.try.count(of.Key)
+				e.try.count(of.Key, e.tallies.maxKeys)
 			}
 		}
 	}
