@@ -49,14 +49,14 @@ func newAttempt(zones map[string]*zone.Zone, try replay.Try) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := wanted.Over(&z.Limit)
-	switch _, err := z.With(l); {
-	case z.MaxEvents == nil:
+	if z.MaxEvents == nil {
 		return nil, fmt.Errorf("zone %q has only the limits of its plans: try them in a copy of the config", z.Name)
-	case err == nil && l.Varies():
+	}
+	l := wanted.Over(&z.Limit)
+	if _, err = z.With(l); err == nil && l.Varies() {
 		err = errors.New("the limit depends on the request")
-		fallthrough
-	case err != nil:
+	}
+	if err != nil {
 		return nil, fmt.Errorf("rate %q: zone %q: %w", try.Rate, z.Name, err)
 	}
 	made := attemptOf(z.Name, &l)
