@@ -66,7 +66,7 @@ func (s *sent) passes(want int, by string) *Failure {
 	}
 	n := len(s.all)
 	if want >= 0 && len(passed) != want {
-		x := append(passed, refused...)[min(want, len(passed))]
+		x := append(passed, refused...)[min(want, len(passed))] // the first one too many, or the first one that is refused
 		if n == 1 {
 			return s.failure(x, [...]string{"it is refused", "it passes"}[want], x.said())
 		}

@@ -78,9 +78,13 @@ func (u *unknown) use(used *use, formats []*logs.Format) {
 	if used.zone != "" {
 		what = "zone " + used.zone + ", " + used.option + ": " + what
 	}
-	u.assumed(!used.decides() && (used.header == "" || slices.ContainsFunc(formats, func(f *logs.Format) bool {
-		return used.response && !f.RespHeader.Has(used.header) || !used.response && !f.Header.Has(used.header)
-	})), what, used.assumed)
+	lost := used.header == "" || slices.ContainsFunc(formats, func(f *logs.Format) bool {
+		if used.response {
+			return !f.RespHeader.Has(used.header)
+		}
+		return !f.Header.Has(used.header)
+	})
+	u.assumed(lost && !used.decides(), what, used.assumed)
 }
 
 // proxies notes requests whose clients may be behind a proxy that the config does not trust, or of which
