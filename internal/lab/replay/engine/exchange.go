@@ -154,16 +154,18 @@ func (x *exchange) Decides(h caddyhttp.MiddlewareHandler) bool {
 
 // Serve implements [walk.Visitor]. The request goes on as long as it does in one of the engines.
 func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
+	h := x.config.Handler(module)
+	if h == nil {
+		if err = x.authenticate(r); err != nil {
+			return err
+		}
+		return next.ServeHTTP(rw, r)
+	}
 	passes := false
-	if _, ok := module.(*caddyauth.Authentication); ok {
-		err = x.authenticate(r)
-		passes = err == nil
-	} else {
-		for i := range x.ways {
-			if w := &x.ways[i]; !w.ended || len(x.ways) == 1 { // error routes may decide again
-				w.ended, err = w.decide(x.config.Handler(module), r)
-				passes = passes || !w.ended
-			}
+	for i := range x.ways {
+		if w := &x.ways[i]; !w.ended || len(x.ways) == 1 { // in error routes, where each is alone, it is decided again
+			w.ended, err = w.decide(h, r)
+			passes = passes || !w.ended
 		}
 	}
 	if passes {
