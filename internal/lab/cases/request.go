@@ -36,19 +36,12 @@ func (w *world) send(r *Request) *exchange {
 	x := &exchange{world: w, request: r, at: w.Micros(), url: r.URL, response: httptest.NewRecorder()}
 	x.Find, x.Detailed = w.Handler, w.detailed
 	if strings.HasPrefix(r.URL, "/") {
-		base, err := w.base, error(nil)
-		if base == "" {
-			base, err = baseOf(w.Config)
-		}
-		if x.url, x.err = base+r.URL, err; err != nil {
-			return x
-		}
+		x.url, x.err = w.base+r.URL, w.baseless
 	}
 	described := r.Request
-	described.URL, described.Header = x.url, slices.Clone(r.Header)
+	described.URL = x.url
 	made, err := trial.Make(w.App, &described, x.response)
-	if err != nil {
-		x.err = err
+	if x.err = cmp.Or(x.err, err); x.err != nil {
 		return x
 	}
 	w.Go(func() { x.serve(made) }, func() { x.response.WriteHeader(http.StatusOK) })

@@ -114,17 +114,20 @@ var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 type world struct {
 	*offline.Config
 	clock.Timeline
-	base     string // the beginning of URLs that are only a path; empty if the file has none
+	base     string // the beginning of URLs that are only a path
+	baseless error  // why there is none
 	store    *trial.Store
 	ref      *pool.Ref // to the store
 	detailed bool      // what happens is described in words
 }
 
-// newWorld returns a world in which all limits are unused.
-func newWorld(config *offline.Config, base string, detailed bool) (*world, error) {
-	w := &world{Config: config, base: base, detailed: detailed}
+// newWorld returns a world in which all limits are unused. The base is empty if the file of the case has none.
+func newWorld(config *offline.Config, base string, detailed bool) (w *world, err error) {
+	w = &world{Config: config, base: base, detailed: detailed}
+	if base == "" {
+		w.base, w.baseless = baseOf(config)
+	}
 	w.MoveTo(begin.UnixMicro())
-	var err error
 	w.store, w.ref, err = trial.NewStore(&w.Timeline, 0)
 	return w, err
 }
