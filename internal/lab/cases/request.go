@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
@@ -137,10 +138,11 @@ func baseOf(c *offline.Config) (string, error) {
 
 // siteOf returns the beginning of URLs of a host that a server answers.
 func siteOf(app *caddyhttp.App, server *caddyhttp.Server, host string) string {
-	listen := strings.Join(server.Listen[:min(1, len(server.Listen))], "")
-	scheme, usual, port := "http", ":80", listen[strings.LastIndexByte(listen, ':')+1:]
-	if len(server.TLSConnPolicies) > 0 && port != fmt.Sprint(trial.Port(app, "http")) {
+	listen, _ := caddy.ParseNetworkAddress(strings.Join(server.Listen[:min(1, len(server.Listen))], ""))
+	scheme, usual := "http", ":80"
+	if len(server.TLSConnPolicies) > 0 && int(listen.StartPort) != trial.Port(app, "http") {
 		scheme, usual = "https", ":443"
 	}
-	return scheme + "://" + strings.ReplaceAll(host, "*", "www") + strings.TrimSuffix(":"+port, usual)
+	site := fmt.Sprintf("%s://%s:%d", scheme, strings.ReplaceAll(host, "*", "www"), listen.StartPort)
+	return strings.TrimSuffix(strings.TrimSuffix(site, usual), ":0") // a socket has no port
 }
