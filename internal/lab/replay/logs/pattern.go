@@ -46,12 +46,9 @@ func (p pattern) has(variables ...string) bool {
 func (p pattern) cut(line string, values []string) ([]string, error) {
 	values = values[:0]
 	for i, part := range p {
-		at := len(line) - len(part.text)
-		switch last := i == len(p)-1; {
-		case last && part.text == "":
-		case last && part.text[0] != '"' && strings.HasSuffix(line, part.text):
-		default:
-			at = part.end(line)
+		at := part.end(line)
+		if i == len(p)-1 && !strings.HasPrefix(part.text, `"`) && strings.HasSuffix(line, part.text) {
+			at = len(line) - len(part.text) // the last value has the rest of the line, whatever is in it
 		}
 		if at < 0 || i == 0 && at > 0 {
 			return nil, fmt.Errorf("%q is not where the log format has it", part.text)
