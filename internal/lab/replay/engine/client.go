@@ -76,14 +76,17 @@ var namesOfSigns = [...]string{"logged in", "cookie", "images or scripts of page
 // partsOfPages are the endings of what browsers load with a page.
 var partsOfPages = strings.Fields(".css .js .mjs .png .jpg .jpeg .gif .svg .webp .avif .ico .woff .woff2")
 
+// seed is that of all hashes of agents and addresses.
+var seed = maphash.MakeSeed()
+
 // personIn returns what a request says about its client.
-func (t *tallies) personIn(r *logs.Record) person {
+func personIn(r *logs.Record) person {
 	file, _, _ := strings.Cut(r.URI, "?")
 	return person{
 		signs: [...]bool{
 			r.User != "", r.Header.Get("Cookie") != "", slices.Contains(partsOfPages, path.Ext(file)), r.Status == http.StatusNotModified,
 		},
-		agents: [manyAgents]uint32{uint32(maphash.String(t.seed, r.Header.Get("User-Agent"))) | 1},
+		agents: [manyAgents]uint32{uint32(maphash.String(seed, r.Header.Get("User-Agent"))) | 1},
 	}
 }
 

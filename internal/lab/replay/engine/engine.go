@@ -187,7 +187,7 @@ func request(next *held, engines []*engine) {
 	if next.start < first.Micros() {
 		first.unknown.late++
 	}
-	x := &exchange{held: next, setup: first.setup, client: next.ClientIP, server: first.serverOf(&next.Record), person: first.tallies.personIn(&next.Record)}
+	x := &exchange{held: next, setup: first.setup, client: next.ClientIP, server: first.serverOf(&next.Record), person: personIn(&next.Record)}
 	for _, e := range engines {
 		e.MoveTo(next.start)
 		if e.since++; e.since%sweepEvery == 0 {

@@ -22,7 +22,6 @@ const (
 
 // tallies count what a replay finds out.
 type tallies struct {
-	seed     maphash.Seed
 	requests int64
 	clients  map[uint64]*person // by the hash of their address
 	host     string             // of the first request that has one
@@ -64,8 +63,7 @@ type keyTally struct {
 
 func newTallies(c *offline.Config, maxKeys int) *tallies {
 	t := &tallies{
-		seed: maphash.MakeSeed(), clients: make(map[uint64]*person), zones: make(map[string]*zoneTally),
-		from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
+		clients: make(map[uint64]*person), zones: make(map[string]*zoneTally), from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
 	}
 	for name, z := range c.Zones {
 		made := &zoneTally{Zone: z, report: reportOf(z), keys: make(map[string]*keyTally), room: maxCells}
@@ -89,7 +87,7 @@ func (t *tallies) request(x *exchange, now int64) {
 
 // personOf returns the client with an address; nil if there is no room for it.
 func (t *tallies) personOf(address string) *person {
-	hash := maphash.String(t.seed, address)
+	hash := maphash.String(seed, address)
 	p := t.clients[hash]
 	if p == nil && len(t.clients) < t.maxKeys {
 		p = new(person)
