@@ -2,8 +2,10 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,39 +42,42 @@ func (f *format) open(o Options) (parser, error) {
 	return &objects{builder: b, columns: columnsOf(f.columns), prefixes: f.prefixes}, nil
 }
 
-// choose returns the parser for a log that begins so: of all formats or of the one that is wanted, the one that
-// understands most of the first lines. It has learned from them.
+// choose returns the parser for a log that begins so: that of the format that is wanted, or the one that understands
+// most of the first lines. It has learned from them.
 func choose(name string, begin []byte, o Options) (best parser, err error) {
-	wanted := strings.ToLower(o.Format)
-	automatic := wanted == "" || wanted == "auto"
-	switch {
-	case len(o.LogFormat) > 0 && automatic:
-		wanted, automatic = "nginx", false
-	case len(o.LogFormat) > 0 && wanted != "nginx":
+	wanted := cmp.Or(strings.ToLower(o.Format), "auto")
+	if len(o.LogFormat) > 0 && wanted == "auto" {
+		wanted = "nginx"
+	}
+	if len(o.LogFormat) > 0 && wanted != "nginx" {
 		return nil, fmt.Errorf("the text of a log format is for the format nginx, got the format %q too", o.Format)
+	}
+	if wanted != "auto" {
+		i := slices.IndexFunc(formats, func(f format) bool { return f.name == wanted })
+		if i < 0 {
+			return nil, fmt.Errorf("format must be auto or one of %s, got %q", Formats(), o.Format)
+		}
+		if best, err = formats[i].open(o); err == nil {
+			try(best, begin)
+		}
+		return best, err
 	}
 	most := 0
 	for _, f := range formats {
-		if f.name != wanted && (!automatic || f.name == "nginx") { // nginx needs a text
+		p, err := f.open(o)
+		if err != nil { // of nginx, which needs a text
 			continue
 		}
-		p, err := f.open(o)
-		if err != nil {
-			return nil, err
-		}
-		if n := try(p, begin); n > most || !automatic || len(begin) == 0 && best == nil {
+		if n := try(p, begin); n > most || len(begin) == 0 && best == nil {
 			best, most = p, n
 		}
 	}
-	switch first, _, _ := bytes.Cut(begin, []byte{'\n'}); {
-	case best != nil:
-		return best, nil
-	case !automatic:
-		return nil, fmt.Errorf("format must be auto or one of %s, got %q", Formats(), o.Format)
-	default:
+	if best == nil {
+		first, _, _ := bytes.Cut(begin, []byte{'\n'})
 		return nil, fmt.Errorf(`%s: none of the first lines is in a format that is known (%s): name one with --format, or give the text of nginx's log_format with --log-format; the first line is %q`,
 			name, Formats(), quote(first))
 	}
+	return best, nil
 }
 
 // try returns how well a parser understands the lines of a sample. Requests count most.
