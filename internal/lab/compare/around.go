@@ -50,8 +50,8 @@ func around(before, after []byte, zones []adminapi.ZoneDiff) (all []string, err 
 }
 
 // aside are the options of a server that have no part in what meets a limit.
-var aside = strings.Fields("logs metrics read_timeout read_header_timeout write_timeout idle_timeout keepalive_interval " +
-	"keepalive_idle keepalive_count")
+var aside = strings.Fields("logs metrics read_timeout read_header_timeout read_idle_timeout read_min_rate write_timeout " +
+	"write_idle_timeout write_min_rate max_write_chunk idle_timeout keepalive_interval keepalive_idle keepalive_count")
 
 // behind are the handlers whose options matter only to requests that have come to them.
 var behind = strings.Fields("reverse_proxy file_server static_response encode templates push tracing log_append timeouts copy_response_headers")
