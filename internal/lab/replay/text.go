@@ -274,7 +274,7 @@ func Plural(n int64, what string) string {
 	return Count(n) + " " + what
 }
 
-// percent is a share with two significant digits.
+// percent is a share, which is never shown as nothing or all if it is not.
 func percent(part, whole int64) string {
 	if whole == 0 {
 		return "0 %"
@@ -284,7 +284,9 @@ func percent(part, whole int64) string {
 		return fmt.Sprintf("%.0f %%", share)
 	case share < 0.01:
 		return "< 0.01 %"
-	case share < 1:
+	case share > 99.99:
+		return "> 99.99 %"
+	case share < 1, share >= 99.95:
 		return fmt.Sprintf("%.2f %%", share)
 	default:
 		return fmt.Sprintf("%.1f %%", share)

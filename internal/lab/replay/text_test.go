@@ -41,7 +41,7 @@ func report() *replay.Result {
 					{Key: "203.0.113.7", Requests: 14_533, Refused: 12_804, FirstRefused: first, About: replay.About(map[int]int64{200: 12_292, 404: 512}, nil, false), Agent: "python-requests/2.32"},
 					{
 						Key: "192.0.2.14 /\x1b[31mlogin\n", Requests: 34_250, Refused: 4_110, FirstRefused: at("09:00:02"), Agent: strings.Repeat("Mozilla/5.0 ", 10),
-						About: replay.About(map[int]int64{200: 4_110}, []string{"logged in", "cookie", "several agents"}, true),
+						About: replay.About(map[int]int64{200: 41_109, 404: 1}, []string{"logged in", "cookie", "several agents"}, true),
 					},
 				},
 				WhatIf: []replay.WhatIf{
