@@ -94,7 +94,7 @@ func (d definition) differs(other definition) string {
 
 // server is what handlers of the same server share.
 type server struct {
-	requests *stats.Requests // nil if the server is not known
+	requests *stats.Few // none if the server is not known
 	routes   *routes.Routes
 }
 
@@ -104,9 +104,8 @@ func (a *App) server(ctx caddy.Context) *server {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.servers[of] == nil {
-		a.servers[of] = &server{routes: routes.Of(of)}
+		a.servers[of] = &server{new(stats.Few), routes.Of(of)}
 		if of != nil {
-			a.servers[of].requests = new(stats.Requests)
 			of.RegisterConnState(a.servers[of].requests.Note)
 		}
 	}

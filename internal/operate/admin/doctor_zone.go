@@ -15,7 +15,7 @@ const recent = 10 * time.Minute
 func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 	facts := doctor.Zone{Zone: z.describe(nil), SinceLoaded: z.sinceLoaded()}
 	for _, use := range z.Uses {
-		facts.Matches, facts.Missed = facts.Matches || len(use.Matchers) > 0, facts.Missed+use.Missed()
+		facts.Matches, facts.Missed = facts.Matches || len(use.Matchers) > 0, facts.Missed+use.Missed.Count()
 		facts.Served = max(facts.Served, use.Requests.Count())
 		judged, charged, last := use.Judged.Read()
 		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)

@@ -138,7 +138,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 				v.Err = err
 				return false
 			}
-			z.Miss()
+			z.Missed.Add()
 			continue
 		}
 		if name := z.Charge.CostHeader; name != "" {

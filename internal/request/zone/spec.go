@@ -22,7 +22,7 @@ type Place struct {
 	JSON    []byte // the zone's config
 	Salt    uint64 // tells generations of the zone apart
 
-	Requests *stats.Requests // of the handler's server; nil if that is not known
+	Requests *stats.Few // of the handler's server
 
 	Matchers caddyhttp.MatcherSets // loaded, like Exempt and Block, from the raw ones of the config
 	Exempt   caddyhttp.MatcherSets

@@ -51,7 +51,7 @@ type Zone struct {
 	Challenge   string           // for requests without a key; empty if there is none
 
 	Stats       *stats.Counters
-	missed      atomic.Uint32      // requests that came to the zone and did not meet it
+	Missed      stats.Few          // requests that came to the zone and did not meet it
 	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
 	Judged      judged
 	invalid     throttle.Throttle // for warnings about requests without a valid limit
@@ -183,16 +183,3 @@ func (j *judged) Count(status int, charged bool) {
 func (j *judged) Read() (all, charged uint64, last int) {
 	return j.all.Load(), j.charged.Load(), int(j.last.Load())
 }
-
-// maxMissed bounds how many requests are counted that do not meet a zone. Later ones only read a number.
-const maxMissed = 1000
-
-// Miss counts a request that has not met the zone.
-func (z *Zone) Miss() {
-	if z.missed.Load() < maxMissed {
-		z.missed.Add(1)
-	}
-}
-
-// Missed returns how many requests have not met the zone, at most a bound.
-func (z *Zone) Missed() uint64 { return uint64(z.missed.Load()) }
