@@ -80,41 +80,6 @@ func take(ref *Ref, checks []store.Check, decisions []algorithms.Decision) error
 	return session.Take(context.Background(), checks, decisions)
 }
 
-// TestCallsCountNoUse: calls of a memory store do not count as uses of it. It decides those that are
-// under way when it is closed, and later ones open it again.
-func TestCallsCountNoUse(t *testing.T) {
-	ref, err := Acquire(&Local{StandsFor: t.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := ref.BeginCalls()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := ref.Store.users.Load(); n != 1 {
-		t.Errorf("%d uses during a call, want that of the pool alone", n)
-	}
-	if err := ref.Release(); err != nil {
-		t.Fatal(err)
-	}
-	checks, decisions := check(t)
-	if err := session.Take(context.Background(), checks, decisions); err != nil || !decisions[0].Allowed {
-		t.Errorf("after Close: %+v, %v", decisions[0], err)
-	}
-	session.End()
-	later, err := ref.BeginCalls()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if later.Store == ref.Store || later.Store.users.Load() == 0 {
-		t.Error("the store is not open again")
-	}
-	later.End()
-	if n := later.Store.users.Load(); n != 0 {
-		t.Errorf("%d uses at the end", n)
-	}
-}
-
 // TestOneStoreForAllUses: a store is opened for the first reference and closed with the last.
 func TestOneStoreForAllUses(t *testing.T) {
 	b := counted(t)

@@ -17,7 +17,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -46,7 +45,6 @@ type Store struct {
 	Health  *Health
 	users   atomic.Int64    // sessions, and one for the pool
 	Remote  bool            // the store asks a server
-	undying bool            // the store still decides after Close, so calls do not keep it open
 	Latency stats.Histogram // of the server, if the store is remote
 	Lately  stats.Minute    // of that latency
 	Turns   *turns.Queues   // nil if nobody leaves a queue
@@ -122,9 +120,8 @@ func AcquireOn(c clock.Timers, backend store.Backend) (*Ref, error) {
 			return nil, err
 		}
 		_, inProcess := s.(store.InProcess)
-		_, inMemory := s.(*memorystore.Store)
 		opened := newStore(s, Describe(backend))
-		opened.Remote, opened.undying, opened.Turns = !inProcess, inMemory, turns.New(c, opened)
+		opened.Remote, opened.Turns = !inProcess, turns.New(c, opened)
 		openStores.Store(opened, nil)
 		return opened, nil
 	})
@@ -193,15 +190,14 @@ func (r *Ref) Instances(configured int) int {
 // Session is a request's use of a store, which keeps the store open until End.
 type Session struct {
 	*Store
-	ref     *Ref // acquired for this request alone; nil if the handler's reference was still valid
-	counted bool // End has a use of the store to end
+	ref *Ref // acquired for this request alone; nil if the handler's reference was still valid
 }
 
 // Begin begins a session. If a request outlives its config, the store may be closed: then the
 // session opens it again for this request.
 func (r *Ref) Begin() (Session, error) {
 	if r.Store.Acquire() {
-		return Session{Store: r.Store, counted: true}, nil
+		return Session{Store: r.Store}, nil
 	}
 	ref, err := AcquireOn(r.clock, r.Backend)
 	if err != nil {
@@ -210,23 +206,12 @@ func (r *Ref) Begin() (Session, error) {
 	return Session{Store: ref.Store, ref: ref}, nil
 }
 
-// BeginCalls begins a session for calls of Take alone, after which nothing is left to be done. A memory
-// store is then not kept open, because all requests would change one counter, whose cache line would
-// go from processor to processor. A call that it decides while it is closed counts in a store whose
-// states are gone a moment later in any case.
-func (r *Ref) BeginCalls() (Session, error) {
-	if s := r.Store; s.undying && s.users.Load() > 0 {
-		return Session{Store: s}, nil
-	}
-	return r.Begin()
-}
-
-// End ends the session. It must be called once.
+// End ends the session. It must be called once. One without a store has nothing to end.
 func (s Session) End() {
 	switch {
 	case s.ref != nil:
 		_ = s.ref.Release()
-	case s.counted:
+	case s.Store != nil:
 		_ = s.Release()
 	}
 }

@@ -163,7 +163,6 @@ func (l *Limiter) collect(v *Verdict) bool {
 			v.dropLast()
 		default:
 			v.late = v.late || z.Charge.Late()
-			v.leases = v.leases || e.Policy.Slots && e.Cost > 0
 		}
 	}
 	return true
@@ -192,19 +191,16 @@ func (l *Limiter) decide(v *Verdict, start time.Duration) {
 // ask asks a store to decide. If the request may pass and something remains to be done when it is
 // over, the verdict's completion keeps the store open until then.
 func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
-	begin := ref.BeginCalls
-	if v.leases || v.late || l.mayWait {
-		begin = ref.Begin
-	}
-	s, err := begin()
+	s, err := ref.Begin()
 	if err != nil {
 		return err
 	}
-	err = l.take(s, v)
-	if v.completion == nil {
-		s.End()
-	}
-	return err
+	defer func() {
+		if v.completion == nil {
+			s.End()
+		}
+	}()
+	return l.take(s, v)
 }
 
 // take asks the store until it is clear whether the request may pass. It asks again after a wait
@@ -243,9 +239,7 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 	if delay := v.delay(); delay > 0 && !v.queue(s, delay) {
 		return ErrLeft
 	}
-	if (v.leases || v.late) && len(v.Entries) > 0 {
-		v.completion = v.complete(s)
-	}
+	v.completion = v.complete(s)
 	return nil
 }
 

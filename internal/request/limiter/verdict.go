@@ -48,7 +48,6 @@ type Verdict struct {
 	decisions  []algorithms.Decision // on them
 	witness    Witness
 	wait       retryWait
-	leases     bool          // whether a charge lasts until the request is over
 	late       bool          // whether a charge depends on the response
 	asked      time.Duration // when the store was first asked, if a charge depends on the response
 	strips     []string      // headers that the client must not see
@@ -83,7 +82,7 @@ func (v *Verdict) reset() {
 	v.Rejections, v.Entries, v.checks, v.decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.checks), v.decisions[:0]
 	v.Binding, v.Refused = nil, false
 	v.Request, v.wait, v.witness = placeholder.Request{}, retryWait{}, nil
-	v.leases, v.late, v.asked, v.strips, v.completion = false, false, 0, nil, nil
+	v.late, v.asked, v.strips, v.completion = false, 0, nil, nil
 }
 
 func emptied[T any](list []T) []T {
@@ -206,9 +205,13 @@ func (v *Verdict) giveBack(which func(*Entry) bool) (back []store.Adjustment) {
 }
 
 // complete returns the completion of a request that may pass: the slots to give back, and the charges that the response may
-// change.
+// change. It is nil if there are none.
 func (v *Verdict) complete(s pool.Session) *late.Completion {
-	c := late.New(v.strips, s, v.giveBack(func(e *Entry) bool { return e.lease != "" }))
+	slots := v.giveBack(func(e *Entry) bool { return e.lease != "" })
+	if slots == nil && !v.late {
+		return nil
+	}
+	c := late.New(v.strips, s, slots)
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		if e.Zone.Charge.Late() && e.Decision.Allowed && (e.Cost > 0 || e.Zone.Charge.SaysCost()) {

@@ -54,7 +54,7 @@ func TestReset(t *testing.T) {
 		Err: ErrLeft, Failure: ErrLeft, Rejections: make([]Entry, 2), Outcome: outcome.Local, Entries: make([]Entry, 2), Binding: new(Entry), Refused: true,
 		checks: []store.Check{{Key: "a"}, {Key: "b"}}, decisions: make([]algorithms.Decision, 2),
 		Request: placeholder.Request{Request: new(http.Request), Vars: map[string]any{}},
-		witness: witness{}, wait: retryWait{waited: true}, leases: true, late: true, asked: 1, strips: []string{"X-Cost"}, completion: new(late.Completion),
+		witness: witness{}, wait: retryWait{waited: true}, late: true, asked: 1, strips: []string{"X-Cost"}, completion: new(late.Completion),
 	}
 	fields := reflect.ValueOf(v).Elem()
 	for i := range fields.NumField() {
