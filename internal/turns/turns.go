@@ -50,18 +50,12 @@ type queue struct {
 // Queues has the queues of a store in which requests of this process wait.
 type Queues struct {
 	mu      sync.Mutex
-	lines   map[queue][]*line // in which requests wait, or which have spare turns
-	spare   int               // turns of all queues
-	returns []turnReturn
-	busy    bool // a goroutine sends the returns
+	lines   map[queue][]*line  // in which requests wait, or which have spare turns
+	spare   int                // turns of all queues
+	returns []store.Adjustment // turns that are being given back, and are in no line meanwhile
+	busy    bool               // a goroutine sends them
 	store   Store
 	clock   clock.Timers
-}
-
-// turnReturn is a turn that is being given back. It is in no line meanwhile.
-type turnReturn struct {
-	back store.Adjustment
-	due  time.Duration // on the clock of the queues
 }
 
 // New makes the queues of a store.
@@ -144,7 +138,8 @@ func (q *Queues) balance(l *line) {
 func (q *Queues) enqueueReturn(l *line, t lineTurn) {
 	back := l.back
 	back.Turn = t.at
-	q.returns = append(q.returns, turnReturn{back, t.due})
+	back.Done = func(taken bool) { q.returned(back, t.due, taken) }
+	q.returns = append(q.returns, back)
 	if q.busy {
 		return
 	}
@@ -167,23 +162,21 @@ func (q *Queues) sendReturns() {
 		if len(all) == 0 {
 			return
 		}
-		for _, r := range all {
-			back := r.back
-			back.Done = func(taken bool) { q.returned(r, taken) }
+		for _, back := range all {
 			q.store.Adjust(back)
 		}
 	}
 }
 
 // returned is called when it is known whether the queue has taken a turn back. A turn that was
-// refused becomes spare again. After one that was taken, the queue may take the last spare one.
-func (q *Queues) returned(r turnReturn, taken bool) {
+// refused becomes spare again until it is due. After one that was taken, the queue may take the last spare one.
+func (q *Queues) returned(back store.Adjustment, due time.Duration, taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var last *line
 	switch {
 	case taken:
-		for _, l := range q.lines[queueOf(&r.back)] {
+		for _, l := range q.lines[queueOf(&back)] {
 			if l.spare() > 0 && (last == nil || l.last().at > last.last().at) {
 				last = l
 			}
@@ -191,9 +184,9 @@ func (q *Queues) returned(r turnReturn, taken bool) {
 		if last != nil {
 			last.last().refused = false
 		}
-	case r.due > q.clock.Now():
-		last = q.line(r.back)
-		last.add(lineTurn{at: r.back.Turn, due: r.due, refused: true})
+	case due > q.clock.Now():
+		last = q.line(back)
+		last.add(lineTurn{at: back.Turn, due: due, refused: true})
 	}
 	if last != nil {
 		q.balance(last)
