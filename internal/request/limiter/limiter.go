@@ -128,17 +128,17 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
 		e := v.add()
-		met, err := z.Meet(&e.Check, &v.Request, l.networks[i], l.Logger)
+		met, err := z.Meet(&e.Check, &v.Request, l.networks[i])
 		if l.Witness != nil {
 			l.Witness.Met(e, met, err)
 		}
-		if err != nil || !met {
+		if v.Err = err; err != nil {
 			v.dropLast()
-			if err != nil {
-				v.Err = err
-				return false
-			}
+			return false
+		}
+		if !met {
 			z.Missed.Add()
+			v.dropLast()
 			continue
 		}
 		if name := z.Charge.CostHeader; name != "" {
@@ -152,6 +152,9 @@ func (l *Limiter) collect(v *Verdict) bool {
 		}
 		switch {
 		case e.Rejection != nil:
+			if e.Invalid != nil && z.InvalidLimit.Allow() {
+				l.Logger.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(e.Invalid))
+			}
 			v.count(e, e.refused(), stats.Untimed)
 			v.Rejections = append(v.Rejections, *e)
 			v.dropLast() // and e with it

@@ -85,7 +85,7 @@ func TestClientsCannotLowerTheirCost(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r = r.WithContext(context.WithValue(r.Context(), caddy.ReplacerCtxKey, caddy.NewReplacer()))
 		var c zone.Check
-		if _, err := z.Meet(&c, &placeholder.Request{Request: r}, nil, nil); err != nil {
+		if _, err := z.Meet(&c, &placeholder.Request{Request: r}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if c.Rejection != nil {

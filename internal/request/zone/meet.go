@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
@@ -32,7 +31,6 @@ type Check struct {
 	Decision algorithms.Decision // of the store, or of a network that is banned
 
 	networks *store.Networks // that have overrides in the zone; nil without them
-	log      *zap.Logger     // of requests that have no valid limit; may be nil
 	plan     *Plan           // or the zone's own limit
 	repeated error           // the request has different values for a placeholder of the key
 	read     bool            // the body, so matchers may look at its fields
@@ -85,11 +83,10 @@ func (z *Zone) makeSteps() {
 }
 
 // Meet reports whether a request meets the zone, and sets what to ask the store about it. It counts
-// nothing. Networks are those that have overrides in the zone; nil without them. Without a logger it does not warn of requests
-// that have no valid limit.
-func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
+// nothing. Networks are those that have overrides in the zone; nil without them.
+func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks) (met bool, err error) {
 	*c = Check{}
-	c.Zone, c.Policy, c.Cost, c.plan, c.networks, c.log = z, z.Policy, z.Cost.Number, z.Own, networks, log
+	c.Zone, c.Policy, c.Cost, c.plan, c.networks = z, z.Policy, z.Cost.Number, z.Own, networks
 	for _, take := range z.steps {
 		found, err := take(z, c, r)
 		switch {
@@ -194,7 +191,7 @@ func (z *Zone) choosePlan(c *Check, r *placeholder.Request) (found, error) {
 	}
 	chosen := cmp.Or(z.planByName[z.PlanTemplate.NormalizeName(name)], z.DefaultPlan)
 	if chosen == nil {
-		return c.reject(z.PlanlessStatus(), errNoPlan)
+		return c.reject(cmp.Or(z.Plan.Default.Status, http.StatusForbidden), errNoPlan)
 	}
 	c.Plan, c.plan = chosen.Name, chosen
 	if chosen.Likely == nil {
@@ -227,9 +224,6 @@ func (z *Zone) findCost(c *Check, r *placeholder.Request) (_ found, err error) {
 func (z *Zone) refuseInvalid(c *Check, err error) (found, error) {
 	if repeated, ok := errors.AsType[*key.RepeatedError](err); ok {
 		return c.reject(http.StatusBadRequest, repeated)
-	}
-	if c.log != nil && z.invalid.Allow() {
-		c.log.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(err))
 	}
 	c.Invalid = err
 	return c.reject(http.StatusForbidden, errInvalid)

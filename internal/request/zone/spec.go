@@ -51,9 +51,6 @@ const BlockStatus = http.StatusForbidden
 // KeylessStatus is the status of requests that are refused because they have no key.
 func (z *Zone) KeylessStatus() int { return cmp.Or(z.MissingKey.Status, http.StatusUnauthorized) }
 
-// PlanlessStatus is the status of requests that are refused because they have no plan.
-func (z *Zone) PlanlessStatus() int { return cmp.Or(z.Plan.Default.Status, http.StatusForbidden) }
-
 // challengeFor returns a challenge for the place where a client must send its key: that of Bearer
 // for the field Authorization, and one that just names the place for others, for which there is no
 // standard. It is empty if clients do not send the key as it is.

@@ -50,12 +50,12 @@ type Zone struct {
 	enforceSeed uint64           // of the hash that chooses for which keys the limit is enforced
 	Challenge   string           // for requests without a key; empty if there is none
 
-	Stats       *stats.Counters
-	Missed      stats.Few          // requests that came to the zone and did not meet it
-	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
-	Judged      judged
-	invalid     throttle.Throttle // for warnings about requests without a valid limit
-	UnclearCost throttle.Throttle // for warnings about responses without a valid cost
+	Stats        *stats.Counters
+	Missed       stats.Few          // requests that came to the zone and did not meet it
+	Forwarded    clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
+	Judged       judged
+	InvalidLimit throttle.Throttle // for warnings about requests without a valid limit
+	UnclearCost  throttle.Throttle // for warnings about responses without a valid cost
 }
 
 // New makes a zone of its config, which counts in the given counters. It returns an error if the config is not valid.
