@@ -50,10 +50,9 @@ var (
 type found uint8
 
 const (
-	passes  found = iota // the next step decides
-	misses               // the request does not meet the zone
-	skips                // the zone lets it pass, and asks no store
-	rejects              // the zone refuses it, and asks no store
+	passes found = iota // the next step decides
+	misses              // the request does not meet the zone
+	ends                // the zone asks no store: see skip and reject
 )
 
 // step is a step of a request through a zone.
@@ -88,24 +87,23 @@ func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks) 
 	*c = Check{}
 	c.Zone, c.Policy, c.Cost, c.plan, c.networks = z, z.Policy, z.Cost.Number, z.Own, networks
 	for _, take := range z.steps {
-		found, err := take(z, c, r)
-		switch {
-		case err != nil || found == misses:
+		if found, err := take(z, c, r); err != nil || found != passes {
 			return found != misses, err
-		case found == skips:
-			c.Policy = nil
-			return true, nil
-		case found == rejects:
-			return true, nil
 		}
 	}
 	return true, nil
 }
 
+// skip records that the zone lets the request pass without asking the store.
+func (c *Check) skip() (found, error) {
+	c.Policy = nil
+	return ends, nil
+}
+
 // reject records that the request is refused without asking the store.
 func (c *Check) reject(status int, why error) (found, error) {
 	c.Policy, c.Status, c.Rejection = nil, status, why
-	return rejects, nil
+	return ends, nil
 }
 
 func (z *Zone) match(c *Check, r *placeholder.Request) (found, error) {
@@ -143,7 +141,7 @@ func (z *Zone) block(c *Check, r *placeholder.Request) (found, error) {
 func (z *Zone) exempt(c *Check, r *placeholder.Request) (found, error) {
 	matches, _, err := z.exempting.ask(c, r.Request)
 	if err == nil && matches && !c.mayBlock {
-		return skips, nil
+		return c.skip()
 	}
 	return passes, err
 }
@@ -181,7 +179,7 @@ func (z *Zone) needKey(c *Check, _ *placeholder.Request) (found, error) {
 	case z.MissingKey.Word == config.Reject:
 		return c.reject(z.KeylessStatus(), ErrNoKey)
 	}
-	return skips, nil
+	return c.skip()
 }
 
 func (z *Zone) choosePlan(c *Check, r *placeholder.Request) (found, error) {
@@ -195,7 +193,7 @@ func (z *Zone) choosePlan(c *Check, r *placeholder.Request) (found, error) {
 	}
 	c.Plan, c.plan = chosen.Name, chosen
 	if chosen.Likely == nil {
-		return skips, nil
+		return c.skip()
 	}
 	return passes, nil
 }

@@ -29,7 +29,7 @@ func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
 	switch n.Override.Kind {
 	case store.KindExempt:
 		c.Network = n
-		return skips, nil
+		return c.skip()
 	case store.KindBanned:
 		left := int64(-1)
 		if l := c.networks.Left(n); l > 0 {
@@ -37,7 +37,7 @@ func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
 		}
 		c.Network, c.Rejection = n, z.Exceeded
 		c.Decision = algorithms.Decision{Quota: c.Policy.Quota}.Ban(left)
-		return rejects, nil
+		return ends, nil
 	case store.KindLimit:
 		if p := c.Policy.Overruled(n); p != nil {
 			c.Policy, c.Network = p, n
