@@ -27,21 +27,22 @@ const slotWait = time.Second
 
 // Waits returns the times that follow from a decision on a cost.
 func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
-	w := Waits{Retry: d.RetryAfter, Told: d.RetryAfter, Next: d.NextAfter}
-	if d.RetryAfter == algorithms.Never {
-		w.Told = max(p.Window.Length(), slotWait)
+	never := d.RetryAfter == algorithms.Never
+	w := Waits{Retry: d.RetryAfter, Slot: p.Slots && !d.Banned}
+	if w.Slot && !never {
+		w.Retry = slotWait
 	}
-	if p.Slots {
-		w.Next = 0
+	if !p.Slots {
+		w.Next = d.NextAfter
 	}
-	if w.Told = max(w.Told, w.Next, time.Microsecond); p.Slots && !d.Banned {
-		w.Slot, w.Told = true, slotWait
-		if d.RetryAfter != algorithms.Never {
-			w.Retry = slotWait
-		}
-	}
-	if NeverPasses(d, cost) {
-		w.Told = 0
+	switch {
+	case NeverPasses(d, cost):
+	case w.Slot:
+		w.Told = slotWait
+	case never:
+		w.Told = max(p.Window.Length(), slotWait, w.Next)
+	default:
+		w.Told = max(d.RetryAfter, w.Next, time.Microsecond)
 	}
 	return w
 }
