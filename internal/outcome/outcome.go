@@ -42,6 +42,9 @@ func (o Outcome) Refused() bool {
 	return o == Limited || o == Banned || o == Rejected
 }
 
+// WouldRefuse reports whether the zone refused the request, or would have without a dry run.
+func (o Outcome) WouldRefuse() bool { return o.Refused() || o == DryRun }
+
 // Decided reports whether the limit was asked, so that the decision has numbers.
 func (o Outcome) Decided() bool {
 	switch o {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 const (
@@ -33,7 +32,7 @@ type Part struct {
 func partOf(totals [outcome.Count]uint64) (p Part) {
 	for o, n := range totals {
 		p.Requests += uint32(n)
-		if kindOf(outcome.Outcome(o)) == topk.Refused {
+		if outcome.Outcome(o).WouldRefuse() {
 			p.Refused += uint32(n)
 		}
 	}

@@ -38,20 +38,17 @@ func (t *Counters) Totals() (n [outcome.Count]uint64) {
 // unless that is [Untimed].
 func (t *Counters) Add(key, plan string, o outcome.Outcome, cost int64, latency time.Duration) {
 	t.outcomes[o].Add(1)
-	if t.Keys != nil {
-		t.Keys.Add(key, plan, kindOf(o), cost)
+	kind := topk.Requests
+	if o.WouldRefuse() {
+		kind = topk.Refused
 	}
-	t.Networks.Add(key, kindOf(o))
+	if t.Keys != nil {
+		t.Keys.Add(key, plan, kind, cost)
+	}
+	t.Networks.Add(key, kind)
 	if latency >= 0 {
 		t.Latency.Observe(latency)
 	}
-}
-
-func kindOf(o outcome.Outcome) topk.Kind {
-	if o.Refused() || o == outcome.DryRun {
-		return topk.Refused
-	}
-	return topk.Requests
 }
 
 // Untimed is the latency of a decision that was not measured.

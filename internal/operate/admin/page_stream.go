@@ -121,7 +121,7 @@ func streamPage(c *adminCall) (any, error) {
 }
 
 // refuses reports whether a decision is a refusal, or would be without a dry run.
-func refuses(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
+func refuses(_, _ string, o outcome.Outcome) bool { return o.WouldRefuse() }
 
 // subscribe subscribes to decisions.
 func subscribe(wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subscriber, error) {

@@ -89,7 +89,7 @@ func (p *Responder) Note(v *limiter.Verdict) {
 		return
 	}
 	for i := range v.Entries {
-		if o := v.Entries[i].Outcome; o.Refused() || o == outcome.DryRun {
+		if v.Entries[i].Outcome.WouldRefuse() {
 			p.noteExceeded(v, v.Entries[i].Zone)
 		}
 	}

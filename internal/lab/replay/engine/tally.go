@@ -104,9 +104,6 @@ func (k *keyTally) looks() (signs []string, shared bool) {
 	return k.person.looks()
 }
 
-// refuses reports whether a limit refuses a request, or would if it were enforced.
-func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
-
 // count counts what the zones of a handler have decided. Of a limit that is tried only the refusals count.
 func (e *engine) count(w *way, v *limiter.Verdict) {
 	for _, decided := range [][]limiter.Entry{v.Entries, v.Rejections} {
@@ -119,7 +116,7 @@ func (e *engine) count(w *way, v *limiter.Verdict) {
 			case v.Err != nil:
 			case e.try == nil:
 				e.tallies.add(w, e.tallies.zones[of.Zone.Name], of, e.Micros())
-			case e.try.zone == of.Zone.Name && refuses(of.Outcome):
+			case e.try.zone == of.Zone.Name && of.Outcome.WouldRefuse():
 				e.try.count(of.Key, e.tallies.maxKeys)
 			}
 		}
@@ -129,7 +126,7 @@ func (e *engine) count(w *way, v *limiter.Verdict) {
 // add counts what a zone has decided.
 func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, now int64) {
 	z.report.Outcomes[outcome.Names[e.Outcome]]++
-	refused := refuses(e.Outcome)
+	refused := e.Outcome.WouldRefuse()
 	z.cells.add(now, refused)
 	if refused {
 		if z.report.Refused++; z.report.FirstRefused == nil {
