@@ -156,25 +156,21 @@ func (p *Responder) addPolicies(before string, v *limiter.Verdict) string {
 	text := before
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		policy := e.Policy
-		if e.Decision.Override != "" {
-			policy = policy.ForOverride(&e.Decision)
-		}
-		if !e.DryRun && isShown(e.Zone) && !hasPolicy(before, policy) {
-			text = appendPolicy(text, policy)
+		if item := e.Policy.ItemFor(&e.Decision); !e.DryRun && isShown(e.Zone) && !hasPolicy(before, item) {
+			text = appendPolicy(text, item)
 		}
 	}
 	return text
 }
 
-func appendPolicy(text string, p *zone.QuotaPolicy) string {
+func appendPolicy(text, item string) string {
 	if text == "" {
-		return p.PolicyItem
+		return item
 	}
-	return text + separator + p.PolicyItem
+	return text + separator + item
 }
 
 // hasPolicy reports whether a RateLimit-Policy contains an item.
-func hasPolicy(text string, p *zone.QuotaPolicy) bool {
-	return text != "" && strings.Contains(separator+text+separator, separator+p.PolicyItem+separator)
+func hasPolicy(text, item string) bool {
+	return text != "" && strings.Contains(separator+text+separator, separator+item+separator)
 }

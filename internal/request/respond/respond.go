@@ -47,7 +47,7 @@ func New(ctx caddy.Context, c Config) *Responder {
 	}
 	for _, z := range c.Zones {
 		if isShown(z) {
-			p.policies = appendPolicy(p.policies, z.Policy)
+			p.policies = appendPolicy(p.policies, z.Policy.PolicyItem)
 		}
 	}
 	return p

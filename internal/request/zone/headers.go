@@ -57,13 +57,16 @@ func perSecond(events int64, window time.Duration) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// ForOverride returns a policy that has just the PolicyItem, for a decision by the limit of an override.
-func (p *QuotaPolicy) ForOverride(d *algorithms.Decision) *QuotaPolicy {
+// ItemFor returns the item of RateLimit-Policy for a decision, which may be by the limit of an override.
+func (p *QuotaPolicy) ItemFor(d *algorithms.Decision) string {
+	if d.Override == "" {
+		return p.PolicyItem
+	}
 	window := p.Window.Length()
 	if params, own, _ := store.OverrideParams(d.Override, algorithms.Params{}); own {
 		window = windowOf(p.Rule.Algorithm(), params)
 	}
-	return &QuotaPolicy{PolicyItem: p.item(strings.TrimSuffix(p.ItemPrefix, paramRemaining), d.Quota, window)}
+	return p.item(strings.TrimSuffix(p.ItemPrefix, paramRemaining), d.Quota, window)
 }
 
 // windowOf returns the time in which the whole quota of a limit comes back, given its parameters.
