@@ -118,7 +118,7 @@ func (x *explainer) describe(h *trial.Handler, v *limiter.Verdict, held time.Dur
 		}
 	}
 	for i := range v.Entries {
-		if e := &v.Entries[i]; v.Refused && !e.DryRun && !e.Decision.Allowed {
+		if e := &v.Entries[i]; v.Refused() && !e.DryRun && !e.Decision.Allowed {
 			x.Visit(e.Zone.Name).Status = h.Status
 		}
 	}

@@ -184,9 +184,7 @@ func (l *Limiter) decide(v *Verdict, start time.Duration) {
 		v.Outcome, v.Failure, v.Binding = outcome.Abandoned, err, nil
 	case err != nil:
 		v.Outcome, v.Failure, v.Binding = outcome.FailedClosed, err, nil
-	case len(v.Entries) > 0:
-		v.Refused = v.Binding != nil && !v.Binding.Decision.Allowed
-	case v.Outcome != outcome.Allowed: // no zone has decided
+	case len(v.Entries) == 0 && v.Outcome == outcome.Local: // no zone has decided
 		v.Outcome = outcome.FailedOpen
 	}
 }
@@ -264,6 +262,7 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 		}
 	}
 	took := l.since(start)
+	v.Binding = nil // of a decision before, after which the request has waited
 	v.keep(func(e *Entry) bool {
 		if full || e.Zone.OnStoreError == config.LocalOnError {
 			return true

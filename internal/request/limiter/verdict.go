@@ -38,9 +38,8 @@ type Verdict struct {
 	// Failure is why no zone has decided: ErrLeft, ErrNoStore or ErrBusy.
 	Failure error
 
-	// Binding is the enforced entry that binds the client most, nil if there is none. It refuses if Refused is true.
+	// Binding is the enforced entry that binds the client most, nil if no enforced zone has decided.
 	Binding *Entry
-	Refused bool
 
 	Request placeholder.Request
 
@@ -80,8 +79,7 @@ func (v *Verdict) Release() *late.Completion {
 func (v *Verdict) reset() {
 	v.Err, v.Failure, v.Outcome = nil, nil, 0
 	v.Rejections, v.Entries, v.checks, v.decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.checks), v.decisions[:0]
-	v.Binding, v.Refused = nil, false
-	v.Request, v.wait, v.witness = placeholder.Request{}, retryWait{}, nil
+	v.Binding, v.Request, v.wait, v.witness = nil, placeholder.Request{}, retryWait{}, nil
 	v.late, v.asked, v.strips, v.completion = false, 0, nil, nil
 }
 
@@ -94,8 +92,11 @@ func emptied[T any](list []T) []T {
 
 // Passes reports whether the request reaches the next handlers.
 func (v *Verdict) Passes() bool {
-	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Outcome.Passes()
+	return v.Err == nil && v.Rejected() == nil && !v.Refused() && v.Outcome.Passes()
 }
+
+// Refused reports whether a limit refuses the request: that of Binding.
+func (v *Verdict) Refused() bool { return v.Binding != nil && !v.Binding.Decision.Allowed }
 
 // Rejected returns the refusal of an enforced zone that did not ask the store; nil if there is
 // none.
@@ -235,7 +236,7 @@ func (v *Verdict) countDecisions(took time.Duration) {
 		switch {
 		case !e.Decision.Allowed:
 			o = e.refused()
-		case v.Refused && !e.DryRun:
+		case v.Refused() && !e.DryRun:
 			o = outcome.NotCharged
 		}
 		if (o == outcome.Allowed || o == outcome.Local) && e.IsNear() {

@@ -51,7 +51,7 @@ func TestBindingZone(t *testing.T) {
 // each list.
 func TestReset(t *testing.T) {
 	v := &Verdict{
-		Err: ErrLeft, Failure: ErrLeft, Rejections: make([]Entry, 2), Outcome: outcome.Local, Entries: make([]Entry, 2), Binding: new(Entry), Refused: true,
+		Err: ErrLeft, Failure: ErrLeft, Rejections: make([]Entry, 2), Outcome: outcome.Local, Entries: make([]Entry, 2), Binding: new(Entry),
 		checks: []store.Check{{Key: "a"}, {Key: "b"}}, decisions: make([]algorithms.Decision, 2),
 		Request: placeholder.Request{Request: new(http.Request), Vars: map[string]any{}},
 		witness: witness{}, wait: retryWait{waited: true}, late: true, asked: 1, strips: []string{"X-Cost"}, completion: new(late.Completion),

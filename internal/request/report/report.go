@@ -90,7 +90,7 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	}
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		if v.Refused && e == v.Binding || e.Outcome == outcome.DryRun {
+		if e == v.Binding && v.Refused() || e.Outcome == outcome.DryRun {
 			p.refused(r, e)
 		}
 		if !e.DryRun && e.Decision.BanBegins {

@@ -168,7 +168,7 @@ func TestCloseWaits(t *testing.T) {
 
 // ban is the verdict on a request whose refusal begins a ban.
 func ban(p *Reporter, key string) *limiter.Verdict {
-	v := &limiter.Verdict{Refused: true, Entries: []limiter.Entry{{Check: zone.Check{
+	v := &limiter.Verdict{Entries: []limiter.Entry{{Check: zone.Check{
 		Zone: p.Zones[0], Policy: windowOf(time.Minute), Key: key,
 		Decision: algorithms.Decision{Banned: true, BanBegins: true, RetryAfter: time.Hour},
 	}}}}

@@ -48,7 +48,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, a *limiter.Answer, v *
 		p.Zone = a.Zone.Name
 	}
 	for i := range v.Entries {
-		if e := &v.Entries[i]; v.Refused && !e.DryRun && !e.Decision.Allowed && isShown(e.Zone) {
+		if e := &v.Entries[i]; v.Refused() && !e.DryRun && !e.Decision.Allowed && isShown(e.Zone) {
 			p.Policies = append(p.Policies, e.Policy.HeaderZone)
 		}
 	}

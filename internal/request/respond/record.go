@@ -84,7 +84,7 @@ func (p *Responder) recordOf(v *limiter.Verdict, unseen *record) *record {
 
 // unseen reports whether nothing looks at the record of a request, so that it serves its headers alone and has no items.
 func (p *Responder) unseen(v *limiter.Verdict) bool {
-	return !p.Around.Observe() && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
+	return !p.Around.Observe() && !v.Refused() && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
 }
 
 // note records what a zone has decided, with the seconds of Retry-After if it refuses. The client does not see dry runs.
