@@ -59,11 +59,9 @@ type Witness interface {
 // Limiter decides requests. Its methods may be called from many goroutines at once.
 type Limiter struct {
 	Config
-	warned  throttle.Throttle    // of a proxy that is not trusted
-	now     func() time.Duration // what decisions are measured by
-	mayWait bool                 // whether a zone may make a request wait
-
-	networks []*store.Networks // of each zone; nil for one that takes none
+	warned   throttle.Throttle    // of a proxy that is not trusted
+	now      func() time.Duration // what decisions are measured by
+	networks []*store.Networks    // of each zone; nil for one that takes none
 }
 
 // New returns a Limiter.
@@ -71,14 +69,13 @@ func New(c Config) *Limiter {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
-	l := &Limiter{Config: c, mayWait: slices.ContainsFunc(c.Zones, (*zone.Zone).Waits), networks: make([]*store.Networks, len(c.Zones))}
+	l := &Limiter{Config: c, now: c.Clock.Now, networks: make([]*store.Networks, len(c.Zones))}
 	for i, z := range c.Zones {
 		if z.TakesNetworks() {
 			l.networks[i] = c.Store.Networks(z.Rules()[0])
 		}
 	}
-	l.now = c.Clock.Now
-	if !c.Measure || !c.Store.Store.Remote && !l.mayWait {
+	if !c.Measure || !c.Store.Store.Remote && !slices.ContainsFunc(c.Zones, (*zone.Zone).Waits) {
 		// A decision that needs neither a server nor a wait counts as no time: reading the clock twice would cost as much as a large part of it.
 		l.now = func() time.Duration { return 0 }
 	}
