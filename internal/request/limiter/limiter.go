@@ -215,7 +215,7 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 		v.asked = v.wait.clock.Now()
 	}
 	for all := true; ; all = false {
-		if err := v.take(ctx, s, all); err != nil {
+		if err := v.askOnce(ctx, s, all); err != nil {
 			if !all {
 				s.Adjust(v.giveBack((*Entry).isDryRun)...)
 			}
@@ -258,14 +258,9 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 			return ErrNoStore
 		}
 	}
-	took := l.since(start)
 	v.Binding = nil // of a decision before, after which the request has waited
-	v.keep(func(e *Entry) bool {
-		if full || e.Zone.OnStoreError == config.LocalOnError {
-			return true
-		}
-		v.count(e, outcome.FailedOpen, took)
-		return false
+	v.drop(outcome.FailedOpen, l.since(start), func(e *Entry) bool {
+		return !full && e.Zone.OnStoreError != config.LocalOnError
 	})
 	if len(v.Entries) == 0 {
 		return nil

@@ -145,10 +145,10 @@ func (v *Verdict) dropLast() {
 	v.Entries = v.Entries[:n]
 }
 
-// take asks a store once, about all zones or about those that are enforced, and drops the zones from which the request's key is
+// askOnce asks a store once, about all zones or about those that are enforced, and drops the zones from which the request's key is
 // exempt: they have not decided, and nothing was charged. Each time the slots get other names: the store
 // may have charged one before another zone refused, and give that back by its name only after the next one was charged.
-func (v *Verdict) take(ctx context.Context, s pool.Session, all bool) error {
+func (v *Verdict) askOnce(ctx context.Context, s pool.Session, all bool) error {
 	v.checks, v.decisions = v.checks[:0], v.decisions[:0]
 	for i := range v.Entries {
 		e := &v.Entries[i]
@@ -172,22 +172,19 @@ func (v *Verdict) take(ctx context.Context, s pool.Session, all bool) error {
 		}
 	}
 	if exempt {
-		v.keep(func(e *Entry) bool {
-			if e.Decision.Exempt {
-				v.count(e, outcome.Exempt, stats.Untimed)
-			}
-			return !e.Decision.Exempt
-		})
+		v.drop(outcome.Exempt, stats.Untimed, func(e *Entry) bool { return e.Decision.Exempt })
 	}
 	return nil
 }
 
-// keep drops the other entries.
-func (v *Verdict) keep(which func(*Entry) bool) {
+// drop drops some entries, and counts the outcome in their zones.
+func (v *Verdict) drop(o outcome.Outcome, took time.Duration, which func(*Entry) bool) {
 	n := 0
 	for i := range v.Entries {
-		if which(&v.Entries[i]) {
-			v.Entries[n] = v.Entries[i]
+		if e := &v.Entries[i]; which(e) {
+			v.count(e, o, took)
+		} else {
+			v.Entries[n] = *e
 			n++
 		}
 	}
