@@ -104,18 +104,13 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 	r.URL.Opaque = ""
 	v := newVerdict(l, r)
 	start := l.now()
-	if !l.collect(v) {
-		if v.Err == nil {
-			v.countAll(outcome.NotCharged, l.since(start))
-		}
-		return v
+	if l.collect(v) && len(v.Entries) > 0 {
+		defer v.wait.over()
+		l.decide(v, start)
 	}
-	if len(v.Entries) == 0 {
-		return v
+	if v.Err == nil {
+		v.countDecisions(l.since(start))
 	}
-	defer v.wait.over()
-	l.decide(v, start)
-	v.countDecisions(l.since(start))
 	return v
 }
 

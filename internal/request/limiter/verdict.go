@@ -221,32 +221,22 @@ func (v *Verdict) complete(s pool.Session) *late.Completion {
 
 // countDecisions counts the decision of each zone. Dry runs charge whatever the others decide.
 func (v *Verdict) countDecisions(took time.Duration) {
-	if v.Failure != nil {
-		v.countAll(v.Outcome, took)
-		return
-	}
+	rejected := v.Rejected() != nil // so no store was asked
 	for i := range v.Entries {
 		e, o := &v.Entries[i], v.Outcome
-		if e.Decision.BanBegins && !e.DryRun {
-			e.Zone.Stats.Bans.Add(1)
-		}
 		switch {
-		case !e.Decision.Allowed:
-			o = e.refused()
-		case v.Refused() && !e.DryRun:
+		case v.Failure != nil:
+		case rejected, e.Decision.Allowed && v.Refused() && !e.DryRun:
 			o = outcome.NotCharged
+		case !e.Decision.Allowed:
+			if o = e.refused(); e.Decision.BanBegins && !e.DryRun {
+				e.Zone.Stats.Bans.Add(1)
+			}
 		}
 		if (o == outcome.Allowed || o == outcome.Local) && e.IsNear() {
 			e.Zone.Stats.NearLimit.Add(1)
 		}
 		v.count(e, o, took)
-	}
-}
-
-// countAll counts the same outcome in all zones.
-func (v *Verdict) countAll(o outcome.Outcome, took time.Duration) {
-	for i := range v.Entries {
-		v.count(&v.Entries[i], o, took)
 	}
 }
 
