@@ -110,7 +110,6 @@ type Plan struct {
 	Name   string       // empty for the zone's own limit
 	Likely *QuotaPolicy // for all requests or, if the limit varies, for plausible numbers; nil if the plan is unlimited
 
-	zone  *Zone
 	limit config.Limit // with what a plan takes from the zone's
 	made  *madePolicies
 }
@@ -128,20 +127,31 @@ const (
 type madePolicies [policySlots]atomic.Pointer[QuotaPolicy]
 
 // newPlan checks a limit and makes its plan, which has no name if the limit is the zone's own.
-func (z *Zone) newPlan(name string, l config.Limit) (p *Plan, err error) {
+func (z *Zone) newPlan(name string, l config.Limit) (*Plan, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	p = &Plan{Name: name, zone: z, limit: l}
-	if p.Likely, err = p.policy(l.Sample()); err != nil {
+	likely, err := l.Resolve(l.Sample())
+	if err != nil {
 		return nil, err
 	}
-	if l.Varies() {
-		p.made = new(madePolicies)
-		return p, nil
+	algorithm, err := l.FindAlgorithm()
+	if err != nil {
+		return nil, err
 	}
-	if of := p.Likely.Rule.Limit(); of.Hold > 0 {
-		err = algorithms.CheckHold(of)
+	if !config.CountsSlots(algorithm.Name()) {
+		likely.Hold = z.Hold
+	}
+	rule, err := store.NewRule(z.Name, algorithm, likely, z.Salt)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Name: name, Likely: newPolicy(name, rule), limit: l}
+	switch {
+	case l.Varies():
+		p.made = new(madePolicies)
+	case likely.Hold > 0:
+		err = algorithms.CheckHold(likely)
 	}
 	return p, err
 }
@@ -180,26 +190,6 @@ func (p *Plan) Fixed() *QuotaPolicy {
 	return p.Likely
 }
 
-// policy makes the policy for the numbers of a request.
-func (p *Plan) policy(n config.Numbers) (*QuotaPolicy, error) {
-	limit, err := p.limit.Resolve(n)
-	if err != nil {
-		return nil, err
-	}
-	algorithm, err := p.limit.FindAlgorithm()
-	if err != nil {
-		return nil, err
-	}
-	if _, leases := algorithm.(algorithms.Leaser); !leases {
-		limit.Hold = p.zone.Hold
-	}
-	rule, err := store.NewRule(p.zone.Name, algorithm, limit, p.zone.Salt)
-	if err != nil {
-		return nil, err
-	}
-	return newPolicy(p.Name, rule), nil
-}
-
 // policySeed keeps clients from choosing numbers with the same hash.
 var policySeed = maphash.MakeSeed()
 
@@ -225,11 +215,16 @@ func (p *Plan) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 			return known, nil
 		}
 	}
-	made, err := p.policy(n)
-	if err == nil {
-		put.Store(made)
+	likely := p.Likely.Rule
+	limit := likely.Limit()
+	limit.Events, limit.Burst = n.Events, n.Burst
+	rule, err := store.NewRule(likely.Zone(), likely.Algorithm(), limit, likely.Salt())
+	if err != nil {
+		return nil, err
 	}
-	return made, err
+	made := newPolicy(p.Name, rule)
+	put.Store(made)
+	return made, nil
 }
 
 // hasUnknownStates reports whether requests can bring limits whose states are not those of the likely one. No family of states
