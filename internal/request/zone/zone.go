@@ -103,12 +103,10 @@ func (z *Zone) makePolicies() (err error) {
 			return err
 		}
 	}
-	z.Policy = z.Own.Fixed()
-	if z.Plan != nil {
-		z.Policy = nil
-		if err := z.makePlans(); err != nil {
-			return err
-		}
+	if z.Plan == nil {
+		z.Policy = z.Own.Fixed()
+	} else if err := z.makePlans(); err != nil {
+		return err
 	}
 	for _, p := range z.allPlans() {
 		z.likely = cmp.Or(z.likely, p.Likely)
