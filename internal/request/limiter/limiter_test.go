@@ -111,11 +111,17 @@ func TestDryRunsOfRefusedRequests(t *testing.T) {
 	}
 }
 
-// slotNames refuses the first request for a slot, and notes by which names slots are asked for and given back.
-type slotNames struct{ asked, given []string }
+// slotNames refuses the first request for a slot, and notes by which names slots are asked for and given back. Later it may fail.
+type slotNames struct {
+	asked, given []string
+	fails        error
+}
 
 func (s *slotNames) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	s.asked = append(s.asked, checks[0].LeaseID)
+	if len(s.asked) > 1 && s.fails != nil {
+		return s.fails
+	}
 	decisions[0] = algorithms.Decision{Allowed: len(s.asked) > 1, Quota: 1, RetryAfter: 1}
 	return nil
 }
@@ -144,6 +150,17 @@ func TestWaitingForASlot(t *testing.T) {
 	}
 	if len(s.given) != 1 || s.given[0] != s.asked[len(s.asked)-1] {
 		t.Errorf("gave %q back of %q", s.given, s.asked)
+	}
+}
+
+// TestStoreFailsAfterAWait: a request that waits because it was refused passes if the store does not answer then, and the zone allows that.
+func TestStoreFailsAfterAWait(t *testing.T) {
+	s := &slotNames{fails: caddytest.ErrNoAnswer}
+	h := caddytest.Load(t, `{`+caddytest.NewStore(t, func() (store.Store, error) { return s, nil }).Option()+`"rate_limits": {
+		"slots": {"algorithm": "concurrency", "max_events": 1, "max_wait": "1h"}
+	}}`)
+	if status, header := caddytest.Serve(t, h, "203.0.113.7:1"); status != 200 || header.Get("RateLimit") != "" || len(s.asked) != 2 {
+		t.Errorf("status %d, header %v, asked for %d slots", status, header, len(s.asked))
 	}
 }
 
