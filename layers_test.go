@@ -67,22 +67,22 @@ var layers = []struct {
 	{"internal/option", layer{lines: 601, kB: 19, caddy: true, own: "internal/suggest"}},
 	{"internal/placeholder", layer{lines: 221, kB: 10, caddy: true, own: "internal/clientip internal/suggest"}},
 	{"internal/request/key", layer{lines: 698, kB: 21, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 247, kB: 8, own: "internal/outcome internal/topk"}},
+	{"internal/stats", layer{lines: 244, kB: 7, own: "internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/heap", layer{lines: 32, kB: 1}},
 	{"internal/clock", layer{lines: 88, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
-	{"internal/turns", layer{lines: 265, kB: 7, own: "internal/clock store"}},
+	{"internal/turns", layer{lines: 233, kB: 6, own: "internal/clock store"}},
 	{"internal/writers", layer{lines: 107, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/option " +
 		"internal/placeholder internal/request/key internal/stats internal/writers"}},
-	{"internal/pool", layer{lines: 370, kB: 12, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+	{"internal/pool", layer{lines: 360, kB: 11, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/throttle internal/topk internal/turns memorystore store"}},
 	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
 	{"config", layer{lines: 850, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/request/body", layer{lines: 215, kB: 6, caddy: true}},
-	{"internal/request/zone", layer{lines: 934, kB: 31, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
+	{"internal/request/zone", layer{lines: 916, kB: 30, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/operate/doctor", layer{lines: 516, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
@@ -91,7 +91,7 @@ var layers = []struct {
 	{"internal/request/routes", layer{lines: 107, kB: 3, caddy: true}},
 	{"internal/request/late", layer{lines: 405, kB: 13, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool " +
 		"internal/request/body internal/request/zone internal/stats internal/usage internal/writers store"}},
-	{"internal/request/limiter", layer{lines: 698, kB: 22, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
+	{"internal/request/limiter", layer{lines: 673, kB: 20, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed " +
 		"internal/hangup internal/outcome internal/placeholder internal/pool internal/request/late internal/request/zone internal/stats internal/throttle " +
 		"internal/turns store"}},
 	{"internal/lab/walk", layer{lines: 384, kB: 15, caddy: true, own: "internal/adminapi"}},
