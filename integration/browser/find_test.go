@@ -22,6 +22,14 @@ func testFind(t *testing.T, w *world) {
 	if got := eval[string](p, `location.hash`); got != "#key=finn-4711" {
 		t.Errorf("the address has %s", got)
 	}
+	// All keys with a part are shown, also after something was done to one of them.
+	w.one.times(4, "/login", "Client: fay", "User: ada")
+	w.one.times(1, "/login", "Client: fay", "User: ben")
+	p.write("#why-parts input", "fay")
+	p.press("Enter")
+	p.click(`#why-body [aria-label="Let through: fay ada in zone logins"]`)
+	p.confirm()
+	p.until("both keys", `document.getElementById('why-body').innerText.match(/Zone logins allows this key/g)?.length === 2`)
 
 	sent := w.browser.newTab(t)
 	sent.open(w.address + "#" + url.Values{"key": {"finn-4711"}, "zone": {"plain"}}.Encode())

@@ -291,14 +291,6 @@ func testActions(t *testing.T, w *world) {
 		t.Errorf("the ban remains: %+v", s)
 	}
 
-	w.one.times(6, "/", "Client: cli $(touch /tmp/never); 'x'")
-	p.click(button("Let through", "cli $(touch /tmp/never); 'x'", "clients"))
-	p.until("the dialog", `document.getElementById('dialog').open`)
-	shell(t, p.text("#dialog-command"))
-	p.press("Escape")
-	if used := w.two.state("clients", "cli $(touch /tmp/never); 'x'").Used; used != 0 {
-		t.Errorf("the command that is shown has no effect: %d used", used)
-	}
 }
 
 // testBans: bans and overrides in force are listed, and can be ended there.

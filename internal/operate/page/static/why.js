@@ -153,7 +153,7 @@ function verdict(k) {
   // only the config can change that
   const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', ...k.ban ? [] : ['ban']]
   const of = k.override?.network ? { key: k.override.network, network: k.override.network } : k // whose rule it is
-  return el('article', { key: k.zone, class: 'verdict' },
+  return el('article', { key: k.zone + idOf(k), class: 'verdict' },
     el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
     para('because', local(k.why)),
     facts('', more.filter(Boolean)),
