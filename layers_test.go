@@ -108,15 +108,20 @@ var layers = []struct {
 		"internal/lab/replay/engine internal/lab/trial internal/request/zone"}},
 	{"internal/operate/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/operate/shell internal/outcome"}},
-	{"internal/operate/admin", layer{lines: 2584, kB: 88, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip " +
-		"internal/clock internal/duration internal/feed internal/lab/compare internal/lab/trial internal/lab/walk internal/logging internal/operate/doctor " +
-		"internal/operate/fleet internal/operate/page internal/operate/why internal/outcome internal/pool internal/request/key internal/request/limiter " +
+	{"internal/operate/peek", layer{lines: 254, kB: 9, caddy: true, own: "algorithms config internal/adminapi internal/duration internal/operate/why " +
+		"internal/outcome internal/pool internal/request/key internal/request/zone store"}},
+	{"internal/operate/explain", layer{lines: 314, kB: 11, caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock " +
+		"internal/lab/trial internal/lab/walk internal/operate/peek internal/operate/why internal/outcome internal/pool internal/request/limiter " +
+		"internal/request/zone store"}},
+	{"internal/operate/admin", layer{lines: 2037, kB: 70, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip " +
+		"internal/duration internal/feed internal/lab/compare internal/lab/trial internal/logging internal/operate/doctor internal/operate/explain " +
+		"internal/operate/fleet internal/operate/page internal/operate/peek internal/operate/why internal/outcome internal/pool internal/request/key " +
 		"internal/request/zone internal/stats internal/suggest internal/topk store"}},
 	{"internal/lab/cases", layer{lines: 1099, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
-		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/admin internal/option internal/outcome internal/pool " +
+		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/peek internal/option internal/outcome internal/pool " +
 		"internal/request/limiter internal/say internal/suggest store"}},
 	{"internal/operate/cli", layer{lines: 2125, kB: 68, caddy: true, own: "internal/adminapi internal/duration internal/lab/cases internal/lab/compare " +
-		"internal/lab/offline internal/lab/replay internal/lab/replay/engine internal/operate/admin internal/operate/shell internal/operate/why " +
+		"internal/lab/offline internal/lab/replay internal/lab/replay/engine internal/operate/explain internal/operate/shell internal/operate/why " +
 		"internal/outcome internal/say"}},
 	{"internal/request/report", layer{lines: 195, kB: 6, own: "internal/clientip internal/events internal/logging internal/outcome " +
 		"internal/request/limiter internal/request/zone"}},

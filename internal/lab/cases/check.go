@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -140,7 +140,7 @@ func numbers(v *trial.Visit) string {
 		return text
 	}
 	d := &v.Asked.Decision
-	text += fmt.Sprintf(", %d of %d used (%s)", d.Quota-d.Remaining, d.Quota, admin.DescribeRule(v.Asked.Policy.Rule))
+	text += fmt.Sprintf(", %d of %d used (%s)", d.Quota-d.Remaining, d.Quota, peek.DescribeRule(v.Asked.Policy.Rule))
 	switch {
 	case d.Allowed:
 	case d.RetryAfter == algorithms.Never:

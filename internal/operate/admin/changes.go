@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -31,7 +32,7 @@ func (c *adminCall) changed(action, key, what, note string) {
 		fields = append(fields, zap.String("note", note))
 	}
 	if c.zone.LogKey {
-		fields = append(fields, zap.String("key", logging.Key(keyText(c.zone.Template, key, len(key)).Key)))
+		fields = append(fields, zap.String("key", logging.Key(peek.KeyText(c.zone.Template, key, len(key)).Key)))
 	}
 	logChange(action, what, fields...)
 }
@@ -48,7 +49,7 @@ func whoAsks(r *http.Request) string {
 func describeChange(rule *store.Rule, o *store.Override) string {
 	text := o.Kind.String()
 	if o.Kind == store.KindLimit {
-		text = describeLimit(rule, o.Limit, true)
+		text = peek.DescribeLimit(rule, o.Limit, true)
 	}
 	if o.For > 0 {
 		text += " for " + duration.Format(o.For)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -74,7 +75,7 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, an
 	var group sync.WaitGroup
 	for i, s := range stores {
 		group.Go(func() {
-			errs[i] = withStore(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
+			errs[i] = peek.WithStore(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
 				reports[i], err = shared.(store.Shared).Look(ctx, true)
 				return err
 			})

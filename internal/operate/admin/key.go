@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/why"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	keys "github.com/seed-161337e5/caddyratelimit/internal/request/key"
@@ -35,7 +36,7 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 	}
 	var all []adminapi.Key
 	for _, plan := range plans {
-		k := &adminapi.Key{Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Unlimited: true, Outcome: outcome.Names[outcome.Exempt]}
+		k := &adminapi.Key{Zone: z.Name, KeyText: peek.KeyText(z.Template, key, len(key)), Unlimited: true, Outcome: outcome.Names[outcome.Exempt]}
 		if plan.Likely != nil {
 			var err error
 			if k, err = z.lookUpUnder(c, key, plan); err != nil {
@@ -70,17 +71,17 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, plan *zone.Plan) (*a
 			network = nil // its limit is for another algorithm
 		}
 	}
-	p := peek{rule: policy.Rule, key: key, cost: cost, rules: z.KeyRules}
-	if err := withStore(c.request.Context(), z.Store, p.run); err != nil {
+	l := peek.Look{Rule: policy.Rule, Rules: z.KeyRules, Of: store.Selector{Key: key}, Cost: cost}
+	if err := peek.WithStore(c.request.Context(), z.Store, l.Ask); err != nil {
 		return nil, z.storeError(err)
 	}
-	p.under(all, network)
-	o := p.outcome(z.Zone)
-	answer := p.state(z.Zone, policy, o)
+	l.Under(all, network)
+	o := l.Outcome(z.Zone)
+	answer := l.State(z.Zone, policy, o)
 	answer.Limit, answer.Rollout, answer.Lately = z.Description, z.rollout(), z.lately(key)
 	answer.CostLast = cost > z.Cost.Number
 	if plan.Varies() {
-		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)
+		answer.Assumed = peek.DescribeRule(policy.Rule)
 	}
 	if o == outcome.Rejected {
 		answer.Status = z.KeylessStatus()

@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -33,7 +33,7 @@ func resetKey(c *adminCall) (any, error) {
 		used := z.HasUnknownStates()
 		reset := func(ctx context.Context, s store.Store) error {
 			for _, rule := range z.statesOf(key) {
-				d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
+				d, err := peek.One(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
 				if err != nil {
 					return err
 				}
@@ -48,7 +48,7 @@ func resetKey(c *adminCall) (any, error) {
 			return nil
 		}
 		if z.Local != nil {
-			err = withStore(ctx, z.Local, reset)
+			err = peek.WithStore(ctx, z.Local, reset)
 		}
 		if err == nil {
 			err = reset(ctx, s)
@@ -56,7 +56,7 @@ func resetKey(c *adminCall) (any, error) {
 		if err != nil {
 			return answer, err
 		}
-		if answer.Unchanged = !used && !was.refused && was.counted == 0; !answer.Unchanged {
+		if answer.Unchanged = !used && !was.Punished(); !answer.Unchanged {
 			c.changed("reset", key, "", "")
 		}
 		answer.Warning = warning(
@@ -84,21 +84,6 @@ func (z *runningZone) statesOf(name string) []*store.Rule {
 		}
 	}
 	return rules
-}
-
-// adminTimeout bounds the calls to a store for the admin API, in addition to the store's timeout.
-const adminTimeout = 10 * time.Second
-
-// withStore calls do with an open store. A call that has begun goes on if nobody waits for it.
-func withStore(ctx context.Context, ref *pool.Ref, do func(context.Context, store.Store) error) error {
-	session, err := ref.Begin()
-	if err != nil {
-		return err
-	}
-	defer session.End()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminTimeout)
-	defer cancel()
-	return do(ctx, session.Store.Store)
 }
 
 // storeError says that the store did not answer, and what that means for requests.
@@ -187,15 +172,6 @@ func (c *adminCall) readKeyQuery() (k keyQuery, err error) {
 
 // isEmpty reports whether the query names no key.
 func (k *keyQuery) isEmpty() bool { return k.text == nil && k.exact == nil && k.parts == nil }
-
-// keyText returns the text of a key, or of the beginning of a key that is length bytes long.
-func keyText(template *key.Template, text string, length int) adminapi.KeyText {
-	t := adminapi.NewKeyText(text, length)
-	if template.NumPlaceholders() > 1 {
-		t.Parts, _ = template.Values(text)
-	}
-	return t
-}
 
 // keyIn returns the key in a zone.
 func (k *keyQuery) keyIn(z *runningZone) (string, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -68,7 +69,7 @@ func (c *adminCall) set(ban bool) (any, error) {
 	}
 	rule, override := c.zone.Rules()[0], store.Override{Kind: store.KindBanned}
 	if !ban {
-		rule, override, err = OverrideByText(c.zone.Zone, when(request.Limit != nil, fmt.Sprint(request.Limit)))
+		rule, override, err = peek.OverrideByText(c.zone.Zone, when(request.Limit != nil, fmt.Sprint(request.Limit)))
 	}
 	if err == nil {
 		err = request.applyTo(&override)
@@ -109,10 +110,11 @@ func clearOverride(c *adminCall) (any, error) {
 		if err := s.(store.Overrider).SetRule(ctx, rule, of, store.Override{}); err != nil {
 			return answer, err
 		}
-		if was.Kind != store.KindNone {
-			c.changed("clear", of.String(), "was "+describeChange(rule, &was.Override), was.Note)
+		had := was.Override.Kind != store.KindNone
+		if had {
+			c.changed("clear", of.String(), "was "+describeChange(rule, &was.Override), was.Override.Note)
 		}
-		answer.Unchanged = was.Kind == store.KindNone && was.damaged == nil
+		answer.Unchanged = !had && was.damaged == nil
 		answer.Warning = when(answer.Unchanged, "it had no override")
 		return answer, nil
 	})
@@ -133,8 +135,8 @@ func unbanKey(c *adminCall) (any, error) {
 				return answer, err
 			}
 		}
-		banned := was.damaged != nil || was.Kind == store.KindBanned || was.refused
-		if answer.Unchanged = !banned && was.counted == 0; !answer.Unchanged {
+		banned := was.damaged != nil || was.Override.Kind == store.KindBanned || was.Ban != nil
+		if answer.Unchanged = !banned && !was.Punished(); !answer.Unchanged {
 			c.changed("unban", of.String(), "", "")
 		}
 		answer.Warning = warning(when(!banned, "it was not banned"), c.refusal(of))
@@ -142,30 +144,10 @@ func unbanKey(c *adminCall) (any, error) {
 	})
 }
 
-// standing is what decides about a key or a network besides its limit.
+// standing is what decides about a key or a network before it is changed.
 type standing struct {
-	store.Override       // its own
-	damaged        error // why this cannot be read; it may be a ban
-	refused        bool  // the zone has banned the key, because it was refused too often
-	counted        int64 // the refusals that would lead to a ban
-}
-
-// standingOf asks the store for what decides about a key or a network.
-func (z *runningZone) standingOf(ctx context.Context, s store.Store, of store.Selector) (st standing) {
-	if !hasLimit(z) {
-		return st
-	}
-	p := peek{rule: z.Rules()[0], key: of.Key, rules: z.KeyRules}
-	if of.IsNetwork() {
-		p.stored, st.damaged = s.(store.Overrider).GetRule(ctx, p.rule, of)
-	} else {
-		st.damaged = p.run(ctx, s)
-	}
-	st.Override, st.refused = p.stored, p.ban != nil && p.ban.By == adminapi.ByRefusals
-	if p.refusals != nil {
-		st.counted = p.refusals.Count
-	}
-	return st
+	peek.Look
+	damaged error // why that cannot be read; it may be a ban
 }
 
 // refusal says which ban still refuses a key, whose change should let it through; empty if none does.
@@ -196,8 +178,12 @@ func warning(texts ...string) string {
 // change has do change a key or a network in the zone's store, and answers what there is to say of that.
 func (c *adminCall) change(of store.Selector, do func(context.Context, store.Store, *standing) (adminapi.Reset, error)) (any, error) {
 	var answer adminapi.Reset
-	if err := withStore(c.request.Context(), c.zone.Store, func(ctx context.Context, s store.Store) (err error) {
-		was := c.zone.standingOf(ctx, s, of)
+	if err := peek.WithStore(c.request.Context(), c.zone.Store, func(ctx context.Context, s store.Store) (err error) {
+		was := standing{Look: peek.Look{Rules: c.zone.KeyRules, Of: of}}
+		if hasLimit(c.zone) {
+			was.Rule = c.zone.Rules()[0]
+			was.damaged = was.Ask(ctx, s)
+		}
 		answer, err = do(ctx, s, &was)
 		return err
 	}); err != nil {
@@ -255,7 +241,7 @@ func (z *runningZone) list(ctx context.Context, n int) (list adminapi.List, err 
 	}
 	for _, by := range []string{adminapi.ByOverride, adminapi.ByRefusals} {
 		for cursor, more := "", true; more && err == nil && len(list.Keys) <= n; more = cursor != "" {
-			err = withStore(ctx, z.Store, func(ctx context.Context, s store.Store) (err error) {
+			err = peek.WithStore(ctx, z.Store, func(ctx context.Context, s store.Store) (err error) {
 				var some []store.Listed
 				some, cursor, err = z.some(ctx, s.(store.Overrider), by, cursor)
 				for i := range some {
@@ -286,13 +272,13 @@ func (z *runningZone) some(ctx context.Context, s store.Overrider, by, cursor st
 
 // listed describes a key or a network of a list.
 func (z *runningZone) listed(l *store.Listed, by string) adminapi.Listed {
-	all := adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), By: by, Override: overrideInfo(&l.Override), Unknown: l.Unknown, DryRun: z.mayTry(l.Key, l.Unknown)}
+	all := adminapi.Listed{KeyText: peek.KeyText(z.Template, l.Key, len(l.Key)), By: by, Override: peek.DescribeOverride(&l.Override), Unknown: l.Unknown, DryRun: z.mayTry(l.Key, l.Unknown)}
 	if l.Unknown {
 		all.Parts = nil
 	}
 	if l.Override.Kind == store.KindLimit { // of several rules, a list of keys does not tell for which it is
 		rules := z.Rules()
-		all.Limit = describeLimit(rules[0], l.Override.Limit, len(rules) == 1 || rules[0].Algorithm().Name() == l.Override.Algorithm)
+		all.Limit = peek.DescribeLimit(rules[0], l.Override.Limit, len(rules) == 1 || rules[0].Algorithm().Name() == l.Override.Algorithm)
 	}
 	return all
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/page"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -210,7 +211,7 @@ func (z *runningZone) split(k adminapi.KeyText) adminapi.KeyText {
 	if err != nil {
 		return k
 	}
-	return keyText(z.Template, text, max(len(text), k.Truncated))
+	return peek.KeyText(z.Template, text, max(len(text), k.Truncated))
 }
 
 // endpointOf returns the address of the admin endpoint that a request has come to, as the command line

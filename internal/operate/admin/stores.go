@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -101,7 +102,7 @@ func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 
 // probe makes a test call that changes no limit.
 func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
-	err := withStore(c.request.Context(), s.store, func(ctx context.Context, probed store.Store) error {
+	err := peek.WithStore(c.request.Context(), s.store, func(ctx context.Context, probed store.Store) error {
 		if prober, ok := probed.(store.Shared); ok { // requests of some keys may be decided although others are not
 			_, err := prober.Probe(ctx)
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
@@ -25,7 +26,7 @@ func showTop(c *adminCall) (any, error) {
 // top returns up to n keys: without any refusals, none if it is by these.
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	return z.frequent(z.Stats.Keys, n, by, func(e *topk.Entry, k *adminapi.KeyCount) {
-		k.KeyText, k.DryRun = keyText(z.Template, e.Key, e.Length), z.mayTry(e.Key, e.Length > len(e.Key))
+		k.KeyText, k.DryRun = peek.KeyText(z.Template, e.Key, e.Length), z.mayTry(e.Key, e.Length > len(e.Key))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/explain"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/shell"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/say"
@@ -72,7 +72,7 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 		return err
 	}
 	defer alone.Release()
-	answer, err := admin.Explain(cmd.Context(), alone.App, alone.Handler, wanted)
+	answer, err := explain.Explain(cmd.Context(), alone.App, alone.Handler, wanted)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package admin
+package peek
 
 import (
 	"errors"
@@ -77,11 +77,11 @@ func overrideLimit(l *config.Limit, rule *store.Rule) (made algorithms.Limit, er
 }
 
 // DescribeRule formats the limit of a rule.
-func DescribeRule(rule *store.Rule) string { return describeLimit(rule, rule.Limit(), true) }
+func DescribeRule(rule *store.Rule) string { return DescribeLimit(rule, rule.Limit(), true) }
 
-// describeLimit formats the limit of an override in the form that [limitText] has. The
-// override does not say whether it is for the algorithm of the rule (ofRule).
-func describeLimit(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
+// DescribeLimit formats the limit of an override in the form that [OverrideByText] takes. The override does not say whether
+// it is for the algorithm of the rule (ofRule).
+func DescribeLimit(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
 	text, window := strconv.FormatInt(l.Events, 10), config.Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}
 	if ofRule {
 		if base := rule.Limit(); window == (config.Window{}) {

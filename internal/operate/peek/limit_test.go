@@ -1,4 +1,4 @@
-package admin
+package peek
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func FuzzRequestedLimit(f *testing.F) {
 		if !ok || first.Kind != store.KindLimit {
 			return
 		}
-		description := describeLimit(rule, first.Limit, true)
+		description := DescribeLimit(rule, first.Limit, true)
 		again, ok := limit(description)
 		if !ok {
 			t.Fatalf("%s is described as %q, which is not a limit", text, description)
