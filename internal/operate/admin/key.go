@@ -152,12 +152,12 @@ func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, err error) {
 	case n == 0:
 		key, err = template.FromValues(nil)
 	case n == 1 && k.text != nil && len(template.Parts) > 1:
-		if key, err = template.FromText(*k.text); err != nil {
-			key, err = template.FromValues([]string{*k.text})
+		if key, err = template.FromText(k.text[0]); err != nil {
+			key, err = template.FromValues(k.text)
 		}
 	default:
 		if key, err = k.keyOf(template); err != nil && k.text != nil && n > 1 {
-			if keys = z.recentKeysWith(*k.text); keys != nil {
+			if keys = z.recentKeysWith(k.text[0]); keys != nil {
 				return keys, nil
 			}
 			err = fmt.Errorf("%w, since no recent key has this part", err)

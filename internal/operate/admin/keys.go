@@ -125,7 +125,7 @@ func (c *adminCall) readTarget() (of store.Selector, err error) {
 		return of, err
 	}
 	if named.text != nil {
-		if of.Network = c.zone.Template.Network(*named.text); of.Network.IsValid() {
+		if of.Network = c.zone.Template.Network(named.text[0]); of.Network.IsValid() {
 			return of, nil
 		}
 	}
@@ -145,27 +145,22 @@ func (z *runningZone) networks() *store.Networks {
 
 // keyQuery names a key in one of three ways. The zero keyQuery names none.
 type keyQuery struct {
-	text  *string  // the value that a request would have
-	exact *string  // the key itself
+	text  []string // the value that a request would have
+	exact []string // the key itself
 	parts []string // the values of the zone's placeholders
 }
 
 func (c *adminCall) readKeyQuery() (k keyQuery, err error) {
-	if len(c.query["key"])+len(c.query["key_base64"])+min(1, len(c.query["part"])) > 1 {
+	k = keyQuery{text: c.query["key"], exact: c.query["key_base64"], parts: c.query["part"]}
+	if len(k.text)+len(k.exact)+min(1, len(k.parts)) > 1 {
 		return k, adminError(badRequest, "name one key: by key, key_base64 or part")
 	}
-	k.parts = c.query["part"]
-	if c.query.Has("key") {
-		text := c.query.Get("key")
-		k.text = &text
-	}
-	if c.query.Has("key_base64") {
-		b, err := base64.StdEncoding.DecodeString(c.query.Get("key_base64"))
+	if k.exact != nil {
+		decoded, err := base64.StdEncoding.DecodeString(k.exact[0])
 		if err != nil {
 			return k, adminError(badRequest, "key_base64: %w; percent-encode + / and =", err)
 		}
-		text := string(b)
-		k.exact = &text
+		k.exact = []string{string(decoded)}
 	}
 	return k, nil
 }
@@ -186,9 +181,9 @@ func (k *keyQuery) keyIn(z *runningZone) (string, error) {
 func (k *keyQuery) keyOf(template *key.Template) (string, error) {
 	switch {
 	case k.text != nil:
-		return template.FromText(*k.text)
+		return template.FromText(k.text[0])
 	case k.exact != nil:
-		return template.FromKey(*k.exact)
+		return template.FromKey(k.exact[0])
 	case k.isEmpty() && template.Varies():
 		return "", fmt.Errorf("the key is missing: give %s", strings.Join(template.PartNames(), " "))
 	}
