@@ -18,9 +18,8 @@ const (
 	// looks.
 	patience = 12 * time.Second
 
-	// lookPause is how often reports are read while some are missing, and followPause while somebody follows them.
-	lookPause   = 500 * time.Millisecond
-	followPause = time.Second
+	// lookPause is how often reports are read while some are missing.
+	lookPause = 500 * time.Millisecond
 
 	fleetParameter = "fleet"
 )
@@ -100,23 +99,17 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, an
 	return view, answers
 }
 
-// follow looks at the fleet of stores until the context is done. Without stores it returns nil.
+// follow looks at the fleet of stores until the context is done: again when a view is taken. Without stores it returns nil.
 func follow(ctx context.Context, stores []*runningStore) <-chan *fleet.View {
 	if len(stores) == 0 {
 		return nil
 	}
 	to := make(chan *fleet.View)
 	go func() {
-		ticker := time.NewTicker(followPause)
-		defer ticker.Stop()
 		for ctx.Err() == nil {
 			view, _ := lookOnce(ctx, stores)
 			select {
 			case to <- view:
-			case <-ctx.Done():
-			}
-			select {
-			case <-ticker.C:
 			case <-ctx.Done():
 			}
 		}
