@@ -53,35 +53,42 @@ func NewView(me string, mine *Report, stores ...[]store.Report) *View {
 
 // add adds what a store has of another instance. One that shares several stores reports the same to each.
 func (v *View) add(r *store.Report) {
-	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}}
+	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, Age: r.Age.Seconds()}}
 	if r.Text != "" {
-		told, err := Decode(r.Text)
-		if err != nil {
+		var err error
+		if m.Report, err = Decode(r.Text); err != nil {
 			v.Notes = append(v.Notes, fmt.Sprintf("the report of %q is not used: %v", r.Process, err))
-		} else if m.Report = told; m.Counts() {
-			m.State = adminapi.StateReports
 		}
 	}
+	m.State = m.stateBy(r)
+	m.describe(v.Members[0].Report)
+	switch at := slices.IndexFunc(v.Members, func(other Member) bool { return other.ID == m.ID }); {
+	case at >= 0 && m.outdoes(&v.Members[at]):
+		v.Members[at] = m
+	case at < 0 && (m.State != adminapi.StateLeft || m.Counts()):
+		v.Members = append(v.Members, m)
+	}
+}
+
+// stateBy returns the state of the instance of which a store has this.
+func (m *Member) stateBy(r *store.Report) string {
 	switch {
 	case r.Left || !r.Lives:
-		m.State = adminapi.StateLeft
+		return adminapi.StateLeft
 	case r.Text != "" && r.Age > silentAfter:
-		m.State = adminapi.StateSilent
+		return adminapi.StateSilent
+	case m.Counts():
+		return adminapi.StateReports
 	}
-	m.describe(v.Members[0].Report)
-	at := slices.IndexFunc(v.Members, func(other Member) bool { return other.ID == m.ID })
-	if at < 0 {
-		if m.State != adminapi.StateLeft || m.Counts() {
-			v.Members = append(v.Members, m)
-		}
-		return
+	return adminapi.StateMute
+}
+
+// outdoes reports whether more is known of the instance than by another store.
+func (m *Member) outdoes(known *Member) bool {
+	if !m.Counts() || !known.Counts() {
+		return !known.Counts()
 	}
-	known := &v.Members[at]
-	switch {
-	case known.Counts() && !m.Counts():
-	case !known.Counts(), known.State == adminapi.StateLeft, m.State != adminapi.StateLeft && m.Age < known.Age:
-		*known = m
-	}
+	return known.State == adminapi.StateLeft || m.State != adminapi.StateLeft && m.Age < known.Age
 }
 
 // Counts reports whether the instance has reported what it counts.
