@@ -249,7 +249,7 @@ func (p *tab) write(selector, text string) {
 // choose chooses an option of a select by its text.
 func (p *tab) choose(selector, option string) {
 	p.t.Helper()
-	must(p.t, p.try(fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.selectedIndex = [...e.options].findIndex(o => o.text === %s); if (e.selectedIndex < 0) throw new Error('no such option'); e.dispatchEvent(new Event('change', {bubbles: true})) })()`,
+	must(p.t, p.try(fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.selectedIndex = [...e.options].findIndex(o => o.text === %s); if (e.selectedIndex < 0) throw new Error('no such option'); for (const type of ['input', 'change']) e.dispatchEvent(new Event(type, {bubbles: true})) })()`,
 		quoted(selector), quoted(option)), nil))
 }
 

@@ -9,13 +9,9 @@ import { command, word } from './shell.js'
 import { noteDone, state, zoneNamed } from './state.js'
 import { count, moments, plain, time, visible } from './text.js'
 
-const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
-
-const longest = 1024 // bytes of a note
-
 const needsOverrides = z => z.overrides ? '' : 'This zone has no overrides: add the option overrides to it.'
 
-// actions are what can be done, by name. Fields are asked for. A rule is what the body of the call has beside them.
+// actions are what can be done, by name. Fields are asked for. The body of the request has them beside what is written there.
 const actions = {
   reset: {
     label: 'Let through', title: 'Let this key through now?', yes: 'Let it through', done: 'Let through',
@@ -84,49 +80,42 @@ export const acts = (names, z, k) =>
 
 let current = null // what the dialog asks for
 
-// inputs make the fields of the dialog. Changed is called with each change of a value.
-const inputs = {
-  limit: (action, values, changed) => el('label', {}, 'Limit ', el('input', {
-    id: 'field-limit', value: values.limit, required: true, autocomplete: 'off', spellcheck: 'false',
-      'aria-describedby': 'limit-help', input: changed,
-  }), help('limit', 'A number of events in the window of the zone, or a limit such as 500/1m.')),
-  for: (action, values, changed) => el('label', {}, 'For ', el('select', { id: 'field-for', change: changed },
-    lengths.map(([value, text]) => el('option', { value, selected: value === action.for },
-      action.command === 'ban' && !value ? 'until it is unbanned' : text)))),
-  note: (_, values, changed) => el('label', {}, 'Note ', el('input', {
-    id: 'field-note', maxlength: longest, autocomplete: 'off', 'aria-describedby': 'note-help', input: changed,
-  }), help('note', 'Why, for others who read the list. It may be empty.')),
+const inputs = ['limit', 'for', 'note'].map(field => byId('field-' + field))
+byId('dialog-form').addEventListener('input', drawCommand)
+
+// written returns what is written in the fields that the dialog has now.
+const written = () => Object.fromEntries(inputs.filter(i => !i.disabled && i.value).map(i => [i.name, i.value]))
+
+// drawCommand shows the command that does the same.
+function drawCommand() {
+  const action = actions[current.name], { limit = '', for: length, note } = written()
+  const flags = [...length ? ['--for', length] : [], ...note ? ['--note', word(note)] : [], ...action.flags ?? []]
+  const lines = current.targets.map(({ z, k }) =>
+    command(state.start.address, action.command, z, k, flags, current.name === 'raise' ? [limit] : []))
+  setText(byId('dialog-command'), lines.join('\n'))
 }
-const help = (name, text) => el('span', { class: 'note', id: name + '-help' }, text)
 
 // ask opens the dialog for an action on a key, in one zone or in several.
 function ask({ name, targets, what }) {
-  const action = actions[name], { z, k } = targets[0]
-  const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' },
-    thing = k.network ? 'network' : 'key'
-  const draw = () => {
-    const flags = [...values.for ? ['--for', values.for] : [], ...values.note ? ['--note', word(values.note)] : [],
-      ...action.flags ?? []]
-    const last = name === 'raise' ? [values.limit] : []
-    const lines = targets.map(t => command(state.start.address, action.command, t.z, t.k, flags, last))
-    setText(byId('dialog-command'), lines.join('\n'))
-  }
+  const action = actions[name], { z, k } = targets[0], thing = k.network ? 'network' : 'key'
   setText(byId('dialog-title'), action.title.replace('this key', 'this ' + thing))
   byId('dialog-text').replaceChildren()
   show(byId('dialog-text'), showKey(k, z), targets.length > 1 ? ' in zones ' : ' in zone ',
     targets.map((t, i) => [i ? ', ' : '', visible(t.z.name, 48)]), '. ', action.text.replaceAll('the key', 'the ' + thing))
-  byId('dialog-fields').replaceChildren(...(action.fields ?? []).map(field => inputs[field](action, values, e => {
-    values[field] = e.target.value
-    draw()
-  })))
+  const usual = { limit: z.events ? 2 * z.events : '', for: action.for ?? '', note: '' }
+  for (const input of inputs) {
+    input.disabled = input.parentNode.hidden = !action.fields?.includes(input.name)
+    input.value = usual[input.name]
+  }
+  setText(byId('for-ever'), name === 'ban' ? 'until it is unbanned' : 'until it is cleared')
   setText(byId('dialog-error'), '')
   setText(byId('dialog-yes'), action.yes)
   byId('dialog-yes').classList.toggle('danger', Boolean(action.danger))
   byId('dialog-yes').disabled = false
-  draw()
   const from = document.activeElement
   const giveBack = () => document.activeElement === document.body && refocus(from, from.closest('section'))
-  current = { name, targets, values, what, giveBack }
+  current = { name, targets, what, giveBack }
+  drawCommand()
   byId('dialog').showModal()
 }
 
@@ -166,16 +155,15 @@ byId('dialog-form').addEventListener('submit', async e => {
 })
 
 // carryOut does what was confirmed, in one zone after the other.
-async function carryOut({ name, targets, values, what }, done) {
-  const { fields, request: [method, path, rule], mark, ...action } = actions[name]
-  const body = rule && { ...rule, ...Object.fromEntries(fields.filter(f => values[f]).map(f => [f, values[f]])) }
+async function carryOut({ name, targets, what }, done) {
+  const action = actions[name], [method, path, rule] = action.request, body = rule && { ...rule, ...written() }
   let warning = '', changed = false
   for (const { z, k } of targets) {
     const answer = await call(method, zonePath(z, path) + queryOf(k), body)
     if (answer?.warning) warning = ' Warning: ' + answer.warning.replace(moments, at => time(at))
     if (answer?.unchanged && name !== 'reset') continue // a key that has used nothing is let through, too
     changed = true
-    noteDone(zoneNamed(z.name) ?? z, k, mark)
+    noteDone(zoneNamed(z.name) ?? z, k, action.mark)
   }
   done()
   news(`${changed ? action.done : 'Nothing has changed for'} ${what}.${warning}`)
