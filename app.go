@@ -14,7 +14,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
+	_ "github.com/seed-161337e5/caddyratelimit/internal/operate/admin" // its API
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -30,7 +31,7 @@ type App struct {
 	mu    sync.Mutex
 	zones map[string]definition
 
-	running admin.Config
+	running running.Config
 	cancel  context.CancelFunc // ends what Start has started
 	servers map[*caddyhttp.Server]*server
 

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -169,7 +169,7 @@ func metricLabels(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	descriptions := make(chan *prometheus.Desc, 100)
-	new(admin.Config).Describe(descriptions)
+	new(running.Config).Describe(descriptions)
 	app.(*adaptive.App).Describe(descriptions)
 	close(descriptions)
 	labels := make(map[string][]string)

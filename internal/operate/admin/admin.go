@@ -21,6 +21,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/page"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
@@ -69,12 +70,12 @@ func (AdminAPI) Routes() []caddy.AdminRoute {
 type adminCall struct {
 	http.ResponseWriter
 	request *http.Request
-	zone    *runningZone // that the call names; nil if it names none
+	zone    *running.Zone // that the call names; nil if it names none
 	query   url.Values
 
 	// fleet has the stores whose instances the call is about, and view is what these report; both are nil if it is about this
 	// instance.
-	fleet []*runningStore
+	fleet []*running.Store
 	view  *fleet.View
 }
 
@@ -160,15 +161,15 @@ func routeOf(path []string) string {
 }
 
 // zones returns the zone that the call names, or all.
-func (c *adminCall) zones() []*runningZone {
+func (c *adminCall) zones() []*running.Zone {
 	if c.zone != nil {
-		return []*runningZone{c.zone}
+		return []*running.Zone{c.zone}
 	}
-	return runningZones()
+	return running.Zones()
 }
 
 // each returns what is shown of zones.
-func each[T any](zones []*runningZone, show func(*runningZone) T) []T {
+func each[T any](zones []*running.Zone, show func(*running.Zone) T) []T {
 	answers := make([]T, len(zones))
 	for i, z := range zones {
 		answers[i] = show(z)
@@ -176,16 +177,16 @@ func each[T any](zones []*runningZone, show func(*runningZone) T) []T {
 	return answers
 }
 
-func findZone(name string) (*runningZone, error) {
-	zones := runningZones()
-	if i := slices.IndexFunc(zones, func(z *runningZone) bool { return z.Name == name }); i >= 0 {
+func findZone(name string) (*running.Zone, error) {
+	zones := running.Zones()
+	if i := slices.IndexFunc(zones, func(z *running.Zone) bool { return z.Name == name }); i >= 0 {
 		return zones[i], nil
 	}
 	if len(zones) == 0 {
 		return nil, adminError(http.StatusNotFound, "no zone %q: the running config has no zones", name)
 	}
-	quoted := each(zones, func(z *runningZone) string { return strconv.Quote(z.Name) })
-	hint := suggest.Hint(name, each(zones, func(z *runningZone) string { return z.Name }))
+	quoted := each(zones, func(z *running.Zone) string { return strconv.Quote(z.Name) })
+	hint := suggest.Hint(name, each(zones, func(z *running.Zone) string { return z.Name }))
 	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s%s", name, strings.Join(quoted, ", "), hint)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/doctor"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -20,9 +21,9 @@ const examineTimeout = 5 * time.Second
 func showDiagnosis(c *adminCall) (any, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), examineTimeout)
 	defer cancel()
-	zones, stores := runningZones(), runningStores()
+	zones, stores := running.Zones(), running.Stores()
 	facts := doctor.Facts{Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Instances: c.view.Instances()}
-	for _, h := range running().All() {
+	for _, h := range running.Current().All() {
 		if of := h.Server; of != nil && !slices.ContainsFunc(facts.Servers, func(s doctor.Server) bool { return s.Server == of.Name() }) {
 			facts.Servers = append(facts.Servers, doctor.Server{
 				Server: of.Name(), Trusted: clientip.TrustedBy(of), TrustsSockets: of.TrustedProxiesUnix,
@@ -38,13 +39,13 @@ func showDiagnosis(c *adminCall) (any, error) {
 	var group sync.WaitGroup
 	for i, s := range stores {
 		of := &facts.Stores[i]
-		*of = doctor.Store{Store: s.known(nil), Remote: s.store.Store.Remote}
-		group.Go(func() { of.Examined, of.Err = s.examine(ctx) })
+		*of = doctor.Store{Store: s.Show(nil), Remote: s.Ref.Store.Remote}
+		group.Go(func() { of.Examined, of.Err = examine(ctx, s) })
 	}
 	group.Wait()
 	for i, s := range stores {
-		for _, z := range s.zones {
-			of := z.facts(zones)
+		for _, z := range s.Zones {
+			of := factsOf(z, zones)
 			of.Silent = !facts.Stores[i].Decides()
 			facts.Zones = append(facts.Zones, of)
 		}
@@ -54,15 +55,15 @@ func showDiagnosis(c *adminCall) (any, error) {
 }
 
 // examine has the store say how it is. One that cannot is asked to decide something.
-func (s *runningStore) examine(ctx context.Context) (*store.Examination, error) {
-	session, err := s.store.Begin() // which keeps the store open
+func examine(ctx context.Context, s *running.Store) (*store.Examination, error) {
+	session, err := s.Ref.Begin() // which keeps the store open
 	if err != nil {
 		return nil, err
 	}
 	defer session.End()
-	examiner, ok := s.store.Store.Store.(store.Observed)
+	examiner, ok := s.Ref.Store.Store.(store.Observed)
 	if !ok {
-		return nil, s.tryOut(ctx, s.store.Store.Store)
+		return nil, s.TryOut(ctx, s.Ref.Store.Store)
 	}
 	examined := examiner.Examine(ctx)
 	return &examined, nil

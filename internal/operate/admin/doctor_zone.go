@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/doctor"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 // recent is how long ago a request from a proxy still says something of the present.
 const recent = 10 * time.Minute
 
-// facts collects what is known of a zone without its store and the other instances. All are the zones of the config.
-func (z *runningZone) facts(all []*runningZone) doctor.Zone {
-	facts := doctor.Zone{Zone: z.describe(nil), SinceLoaded: z.sinceLoaded()}
+// factsOf collects what is known of a zone without its store and the other instances. All are the zones of the config.
+func factsOf(z *running.Zone, all []*running.Zone) doctor.Zone {
+	facts := doctor.Zone{Zone: z.Show(nil), SinceLoaded: z.SinceLoaded()}
 	for _, use := range z.Uses {
 		facts.Matches, facts.Missed = facts.Matches || len(use.Matchers) > 0, facts.Missed+use.Missed.Count()
 		facts.Served = max(facts.Served, use.Requests.Count())
@@ -21,20 +22,16 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
 	}
 	for _, other := range all {
-		facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
+		facts.Elsewhere = max(facts.Elsewhere, other.SinceLoaded())
 		if other.Store.Store.Remote && z.ByDefault {
-			facts.Shared = storeName(other.Store)
+			facts.Shared = running.StoreName(other.Store)
 		}
 	}
 	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
 	facts.Addresses = z.Template.HasAddress && z.Template.NumPlaceholders() == 1
 	facts.Spread, facts.MissingKey = z.Stats.Keys.Spread(), z.MissingKey.Word
 	facts.Blocks, facts.Warnings, facts.OneKey = len(z.Block) > 0, z.Warnings, z.Template.Meant(z.Key) != ""
-	facts.Unlimited = !hasLimit(z)
-	facts.Results, _ = z.Stats.Costs.Read()
-	for result, before := range z.before.costs {
-		facts.Results[result] -= before
-	}
+	facts.Unlimited, facts.Results = !z.HasLimit(), z.CostsSinceLoaded()
 	for _, use := range z.Uses {
 		// Clients may write the field themselves, if only a few requests have it.
 		if last := use.Forwarded.Last(); last != nil && use.Forwarded.IsProxy() && time.Since(last.At) < recent {
@@ -48,12 +45,4 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Keyless = keyless.Counts[topk.Requests]
 	}
 	return facts
-}
-
-// sinceLoaded returns how many requests the zone has met since the config was loaded.
-func (z *runningZone) sinceLoaded() (n uint64) {
-	for _, of := range z.Stats.Totals() {
-		n += of
-	}
-	return n - z.before.requests
 }

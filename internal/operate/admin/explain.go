@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/explain"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 )
 
 // explainRequest says what would happen to a request in the running config. It is a POST because a request does not fit into
@@ -21,7 +22,7 @@ func explainRequest(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, adminError(http.StatusNotFound, "the running config has no HTTP servers")
 	}
-	answer, err := explain.Explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, &described)
+	answer, err := explain.Explain(c.request.Context(), module.(*caddyhttp.App), running.Handler, &described)
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -33,7 +34,7 @@ func (c *adminCall) serve(route string, of *operation) (any, error) {
 	if word := c.query.Get(fleetParameter); word != "1" {
 		return nil, adminError(badRequest, "fleet must be 1, got %q", word)
 	}
-	c.fleet = sharedStores()
+	c.fleet = running.Shared()
 	if route == "page/stream" { // it follows the fleet
 		return of.do(c)
 	}
@@ -52,7 +53,7 @@ func (c *adminCall) serve(route string, of *operation) (any, error) {
 }
 
 // lookAt looks at the fleet of stores until the instances have reported that are well.
-func lookAt(ctx context.Context, stores []*runningStore) *fleet.View {
+func lookAt(ctx context.Context, stores []*running.Store) *fleet.View {
 	began := time.Now()
 	for {
 		view, answers := lookOnce(ctx, stores)
@@ -69,12 +70,12 @@ func lookAt(ctx context.Context, stores []*runningStore) *fleet.View {
 
 // lookOnce returns the view of the fleet at the moment, and whether a store answers. Nothing follows from what the reports of a store
 // say that does not answer, or not in time: they may be old.
-func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, answers bool) {
+func lookOnce(ctx context.Context, stores []*running.Store) (view *fleet.View, answers bool) {
 	reports, errs := make([][]store.Report, len(stores)), make([]error, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
 		group.Go(func() {
-			errs[i] = peek.WithStore(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
+			errs[i] = peek.WithStore(ctx, s.Ref, func(ctx context.Context, shared store.Store) (err error) {
 				reports[i], err = shared.(store.Shared).Look(ctx, true)
 				return err
 			})
@@ -83,24 +84,24 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, an
 	group.Wait()
 	var notes []string
 	for i, s := range stores {
-		if n := s.store.Instances(0); n > store.MaxReports {
-			notes = append(notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))
+		if n := s.Ref.Instances(0); n > store.MaxReports {
+			notes = append(notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, s.Name(), store.MaxReports))
 		}
-		if errs[i] == nil && !s.store.Store.Health.Answers() {
+		if errs[i] == nil && !s.Ref.Store.Health.Answers() {
 			errs[i] = errors.New("it fails requests")
 		}
 		if answers = answers || errs[i] == nil; errs[i] != nil {
 			reports[i] = nil
-			notes = append(notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(s.store), errs[i]))
+			notes = append(notes, fmt.Sprintf("what other instances report by store %s is not known: %v", s.Name(), errs[i]))
 		}
 	}
-	view = fleet.NewView(store.Process(), tell(sharedStores(), time.Now(), 0), reports...)
+	view = fleet.NewView(store.Process(), running.Tell(running.Shared(), time.Now(), 0), reports...)
 	view.Notes = append(view.Notes, notes...)
 	return view, answers
 }
 
 // follow looks at the fleet of stores until the context is done: again when a view is taken. Without stores it returns nil.
-func follow(ctx context.Context, stores []*runningStore) <-chan *fleet.View {
+func follow(ctx context.Context, stores []*running.Store) <-chan *fleet.View {
 	if len(stores) == 0 {
 		return nil
 	}

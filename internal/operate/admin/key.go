@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/why"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	keys "github.com/seed-161337e5/caddyratelimit/internal/request/key"
@@ -21,14 +22,14 @@ func showKey(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.zone.lookUp(c, key)
+	return c.lookUp(c.zone, key)
 }
 
 // lookUp returns the state of a key. In a zone with plans, the numbers are those of the default plan, or else of a plan that
 // refuses the key, or of any, with the states under all plans.
-func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
+func (c *adminCall) lookUp(z *running.Zone, key string) (*adminapi.Key, error) {
 	if z.Plans == nil {
-		return z.lookUpUnder(c, key, z.Own)
+		return c.lookUpUnder(z, key, z.Own)
 	}
 	plans := z.Plans
 	if z.DefaultPlan != nil && z.DefaultPlan == z.Own {
@@ -39,7 +40,7 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 		k := &adminapi.Key{Zone: z.Name, KeyText: peek.KeyText(z.Template, key, len(key)), Unlimited: true, Outcome: outcome.Names[outcome.Exempt]}
 		if plan.Likely != nil {
 			var err error
-			if k, err = z.lookUpUnder(c, key, plan); err != nil {
+			if k, err = c.lookUpUnder(z, key, plan); err != nil {
 				return nil, err
 			}
 		}
@@ -58,11 +59,11 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 }
 
 // lookUpUnder returns the state of a key under the limit of a plan, or of the zone.
-func (z *runningZone) lookUpUnder(c *adminCall, key string, plan *zone.Plan) (*adminapi.Key, error) {
+func (c *adminCall) lookUpUnder(z *running.Zone, key string, plan *zone.Plan) (*adminapi.Key, error) {
 	policy := plan.Likely
 	recent, _ := z.Stats.Keys.Of(key)
 	cost := max(z.Cost.Number, recent.RefusedCost)
-	all := z.networks()
+	all := networksOf(z)
 	network := all.Find(keys.ParseAddress(key))
 	if network != nil && network.Override.Kind == store.KindLimit {
 		if overruled := policy.Overruled(network); overruled != nil {
@@ -73,12 +74,12 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, plan *zone.Plan) (*a
 	}
 	l := peek.Look{Rule: policy.Rule, Rules: z.KeyRules, Of: store.Selector{Key: key}, Cost: cost}
 	if err := peek.WithStore(c.request.Context(), z.Store, l.Ask); err != nil {
-		return nil, z.storeError(err)
+		return nil, storeError(z, err)
 	}
 	l.Under(all, network)
 	o := l.Outcome(z.Zone)
 	answer := l.State(z.Zone, policy, o)
-	answer.Limit, answer.Rollout, answer.Lately = z.Description, z.rollout(), z.lately(key)
+	answer.Limit, answer.Rollout, answer.Lately = z.Description, z.Rollouts(), lately(z, key)
 	answer.CostLast = cost > z.Cost.Number
 	if plan.Varies() {
 		answer.Assumed = peek.DescribeRule(policy.Rule)
@@ -97,13 +98,13 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, plan *zone.Plan) (*a
 }
 
 // lately returns the recent counts of a key, or nil if there are none.
-func (z *runningZone) lately(key string) *adminapi.Lately {
+func lately(z *running.Zone, key string) *adminapi.Lately {
 	recent, since := z.Stats.Keys.Of(key)
 	counts := recent.Counts
 	if counts[topk.Requests] == 0 {
 		return nil
 	}
-	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests], Refused: counts[topk.Refused], DryRun: z.mayTry(key, false)}
+	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests], Refused: counts[topk.Refused], DryRun: z.MayTry(key, false)}
 }
 
 // findKey shows a key in all zones. If the keys of a zone have several parts, and the call has just
@@ -116,21 +117,21 @@ func findKey(c *adminCall) (any, error) {
 	if named.isEmpty() {
 		return nil, adminError(badRequest, "the key is missing")
 	}
-	zones := runningZones()
+	zones := running.Zones()
 	found := make([][]adminapi.Key, len(zones))
 	var group sync.WaitGroup
 	for i, z := range zones {
-		group.Go(func() { found[i] = z.find(c, &named) })
+		group.Go(func() { found[i] = c.find(z, &named) })
 	}
 	group.Wait()
 	return slices.Concat(found...), nil
 }
 
 // find returns what a call without the name of a zone finds in this one.
-func (z *runningZone) find(c *adminCall, named *keyQuery) (found []adminapi.Key) {
+func (c *adminCall) find(z *running.Zone, named *keyQuery) (found []adminapi.Key) {
 	all, err := named.keysInUnnamed(z)
 	for _, key := range all {
-		state, failed := z.lookUp(c, key)
+		state, failed := c.lookUp(z, key)
 		if failed != nil {
 			err = failed
 			break
@@ -145,7 +146,7 @@ func (z *runningZone) find(c *adminCall, named *keyQuery) (found []adminapi.Key)
 
 // keysInUnnamed returns the keys in a zone that the call does not name. A zone without a key has one
 // state for all requests.
-func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, err error) {
+func (k *keyQuery) keysInUnnamed(z *running.Zone) (keys []string, err error) {
 	template := z.Zone.Template
 	var key string
 	switch n := template.NumPlaceholders(); {
@@ -157,7 +158,7 @@ func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, err error) {
 		}
 	default:
 		if key, err = k.keyOf(template); err != nil && k.text != nil && n > 1 {
-			if keys = z.recentKeysWith(k.text[0]); keys != nil {
+			if keys = recentKeysWith(z, k.text[0]); keys != nil {
 				return keys, nil
 			}
 			err = fmt.Errorf("%w, since no recent key has this part", err)
@@ -178,7 +179,7 @@ const (
 )
 
 // recentKeysWith returns recent keys that have this text as a part, those that were refused most first.
-func (z *runningZone) recentKeysWith(text string) (keys []string) {
+func recentKeysWith(z *running.Zone, text string) (keys []string) {
 	for _, kind := range []topk.Kind{topk.Refused, topk.Requests} {
 		top, _ := z.Stats.Keys.Top(maxSearched, kind)
 		for _, e := range top {

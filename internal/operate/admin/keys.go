@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -29,16 +30,16 @@ func resetKey(c *adminCall) (any, error) {
 	}
 	z, of := c.zone, store.Selector{Key: key}
 	return c.change(of, func(ctx context.Context, s store.Store, was *standing) (answer adminapi.Reset, err error) {
-		var running int64
+		var held int64
 		used := z.HasUnknownStates()
 		reset := func(ctx context.Context, s store.Store) error {
-			for _, rule := range z.statesOf(key) {
+			for _, rule := range statesOf(z, key) {
 				d, err := peek.One(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
 				if err != nil {
 					return err
 				}
 				if config.CountsSlots(rule.Algorithm().Name()) {
-					running += max(0, d.Quota-d.Remaining)
+					held += max(0, d.Quota-d.Remaining)
 				}
 				used = used || d.Remaining < d.Quota
 				if err := s.Reset(ctx, rule, key); err != nil {
@@ -61,8 +62,8 @@ func resetKey(c *adminCall) (any, error) {
 		}
 		answer.Warning = warning(
 			when(!used, "it had used nothing"), c.refusal(of),
-			when(running > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
-				"until they end, more requests can run at once than the limit allows", running)),
+			when(held > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
+				"until they end, more requests can run at once than the limit allows", held)),
 			when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several "+
 				"counters: only those of limits that recent requests have brought to this instance, since its config was loaded, "+
 				"were reset; if the key is still refused, reset it again after its next request to this instance", z.Name)),
@@ -72,8 +73,8 @@ func resetKey(c *adminCall) (any, error) {
 }
 
 // statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it.
-func (z *runningZone) statesOf(name string) []*store.Rule {
-	rules, n := z.States(), z.networks().Find(key.ParseAddress(name))
+func statesOf(z *running.Zone, name string) []*store.Rule {
+	rules, n := z.States(), networksOf(z).Find(key.ParseAddress(name))
 	if n == nil || n.Override.Kind != store.KindLimit {
 		return rules
 	}
@@ -87,7 +88,7 @@ func (z *runningZone) statesOf(name string) []*store.Rule {
 }
 
 // storeError says that the store did not answer, and what that means for requests.
-func (z *runningZone) storeError(err error) error {
+func storeError(z *running.Zone, err error) error {
 	means := map[string]string{
 		config.AllowOnError: "the zone lets all requests pass", config.DenyOnError: "the zone answers 503 to all requests",
 		config.LocalOnError: "each instance counts for itself",
@@ -135,8 +136,8 @@ func (c *adminCall) readTarget() (of store.Selector, err error) {
 	return of, err
 }
 
-// networks returns the networks that have overrides in the zone, or nil.
-func (z *runningZone) networks() *store.Networks {
+// networksOf returns the networks that have overrides in the zone, or nil.
+func networksOf(z *running.Zone) *store.Networks {
 	if !z.TakesNetworks() {
 		return nil
 	}
@@ -169,7 +170,7 @@ func (c *adminCall) readKeyQuery() (k keyQuery, err error) {
 func (k *keyQuery) isEmpty() bool { return k.text == nil && k.exact == nil && k.parts == nil }
 
 // keyIn returns the key in a zone.
-func (k *keyQuery) keyIn(z *runningZone) (string, error) {
+func (k *keyQuery) keyIn(z *running.Zone) (string, error) {
 	key, err := k.keyOf(z.Zone.Template)
 	if err != nil {
 		return "", adminError(badRequest, "zone %q: %w", z.Name, err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -86,16 +86,16 @@ func (c *adminCall) set(ban bool) (any, error) {
 			return answer, err
 		}
 		c.changed(action, of.String(), describeChange(rule, &override), override.Note)
-		answer.Warning = c.zone.caveats(of)
+		answer.Warning = caveats(c.zone, of)
 		return answer, nil
 	})
 }
 
 // caveats says why an override of the zone holds less than one expects; empty if it does not.
-func (z *runningZone) caveats(of store.Selector) string {
+func caveats(z *running.Zone, of store.Selector) string {
 	return warning(
 		when(!z.Store.Store.Remote, "it holds in this process only, until it ends (store memory)"),
-		when(z.mayTry(of.Key, of.IsNetwork()), fmt.Sprintf("the zone only tries it out (%s)", z.rollout())),
+		when(z.MayTry(of.Key, of.IsNetwork()), fmt.Sprintf("the zone only tries it out (%s)", z.Rollouts())),
 	)
 }
 
@@ -155,7 +155,7 @@ func (c *adminCall) refusal(of store.Selector) string {
 	if of.IsNetwork() {
 		return ""
 	}
-	k, err := c.zone.lookUp(c, of.Key)
+	k, err := c.lookUp(c.zone, of.Key)
 	if err != nil || k.Ban == nil {
 		return ""
 	}
@@ -180,14 +180,14 @@ func (c *adminCall) change(of store.Selector, do func(context.Context, store.Sto
 	var answer adminapi.Reset
 	if err := peek.WithStore(c.request.Context(), c.zone.Store, func(ctx context.Context, s store.Store) (err error) {
 		was := standing{Look: peek.Look{Rules: c.zone.KeyRules, Of: of}}
-		if hasLimit(c.zone) {
+		if c.zone.HasLimit() {
 			was.Rule = c.zone.Rules()[0]
 			was.damaged = was.Ask(ctx, s)
 		}
 		answer, err = do(ctx, s, &was)
 		return err
 	}); err != nil {
-		return nil, c.zone.storeError(err)
+		return nil, storeError(c.zone, err)
 	}
 	if of.IsNetwork() {
 		answer.Network = of.String()
@@ -204,7 +204,7 @@ func (c *adminCall) readOverridable() (of store.Selector, err error) {
 	switch z := c.zone; {
 	case !z.Overrides:
 		return of, adminError(http.StatusConflict, "zone %q does not allow overrides: add the option overrides", z.Name)
-	case !hasLimit(z):
+	case !z.HasLimit():
 		return of, adminError(http.StatusConflict, "zone %q has no limit to override: all of its plans are unlimited", z.Name)
 	}
 	return c.readTarget()
@@ -218,7 +218,7 @@ func showOverrides(c *adminCall) (any, error) {
 	}
 	lists := []adminapi.List{}
 	for _, z := range c.zones() {
-		list, err := z.list(c.request.Context(), int(n))
+		list, err := listOf(c.request.Context(), z, int(n))
 		if err != nil {
 			return nil, adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.Store.Backend), err)
 		}
@@ -227,25 +227,25 @@ func showOverrides(c *adminCall) (any, error) {
 	return lists, nil
 }
 
-// list lists up to n networks and keys.
-func (z *runningZone) list(ctx context.Context, n int) (list adminapi.List, err error) {
+// listOf lists up to n networks and keys.
+func listOf(ctx context.Context, z *running.Zone, n int) (list adminapi.List, err error) {
 	list = adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
-	if _, ok := z.Store.Store.Store.(store.Overrider); !ok || z.KeyRules == nil || !hasLimit(z) {
+	if _, ok := z.Store.Store.Store.(store.Overrider); !ok || z.KeyRules == nil || !z.HasLimit() {
 		return list, nil
 	}
-	networks := z.networks()
+	networks := networksOf(z)
 	for network := range networks.All() {
-		l := z.listed(&store.Listed{Key: network.Prefix.String(), Override: networks.Remaining(network)}, adminapi.ByOverride)
-		l.Network, l.Requests, l.DryRun = l.Key, network.Requests(), z.mayTry("", true)
+		l := listed(z, &store.Listed{Key: network.Prefix.String(), Override: networks.Remaining(network)}, adminapi.ByOverride)
+		l.Network, l.Requests, l.DryRun = l.Key, network.Requests(), z.MayTry("", true)
 		list.Keys = append(list.Keys, l)
 	}
 	for _, by := range []string{adminapi.ByOverride, adminapi.ByRefusals} {
 		for cursor, more := "", true; more && err == nil && len(list.Keys) <= n; more = cursor != "" {
 			err = peek.WithStore(ctx, z.Store, func(ctx context.Context, s store.Store) (err error) {
 				var some []store.Listed
-				some, cursor, err = z.some(ctx, s.(store.Overrider), by, cursor)
+				some, cursor, err = nextListed(ctx, z, s.(store.Overrider), by, cursor)
 				for i := range some {
-					list.Keys = append(list.Keys, z.listed(&some[i], by))
+					list.Keys = append(list.Keys, listed(z, &some[i], by))
 				}
 				return err
 			})
@@ -258,8 +258,8 @@ func (z *runningZone) list(ctx context.Context, n int) (list adminapi.List, err 
 	return list, err
 }
 
-// some returns some of the keys that have an override, or that the zone has banned.
-func (z *runningZone) some(ctx context.Context, s store.Overrider, by, cursor string) ([]store.Listed, string, error) {
+// nextListed returns some of the keys that have an override, or that the zone has banned.
+func nextListed(ctx context.Context, z *running.Zone, s store.Overrider, by, cursor string) ([]store.Listed, string, error) {
 	const most = 1000
 	switch rule := z.Rules()[0]; {
 	case by == adminapi.ByOverride && z.Overrides:
@@ -271,8 +271,8 @@ func (z *runningZone) some(ctx context.Context, s store.Overrider, by, cursor st
 }
 
 // listed describes a key or a network of a list.
-func (z *runningZone) listed(l *store.Listed, by string) adminapi.Listed {
-	all := adminapi.Listed{KeyText: peek.KeyText(z.Template, l.Key, len(l.Key)), By: by, Override: peek.DescribeOverride(&l.Override), Unknown: l.Unknown, DryRun: z.mayTry(l.Key, l.Unknown)}
+func listed(z *running.Zone, l *store.Listed, by string) adminapi.Listed {
+	all := adminapi.Listed{KeyText: peek.KeyText(z.Template, l.Key, len(l.Key)), By: by, Override: peek.DescribeOverride(&l.Override), Unknown: l.Unknown, DryRun: z.MayTry(l.Key, l.Unknown)}
 	if l.Unknown {
 		all.Parts = nil
 	}
@@ -281,12 +281,4 @@ func (z *runningZone) listed(l *store.Listed, by string) adminapi.Listed {
 		all.Limit = peek.DescribeLimit(rules[0], l.Override.Limit, len(rules) == 1 || rules[0].Algorithm().Name() == l.Override.Algorithm)
 	}
 	return all
-}
-
-// mayTry reports whether the zone is only tried out on a key. With several, as those of a network, or one that is not
-// known, it reports whether that may be so.
-func (z *runningZone) mayTry(key string, several bool) bool {
-	return !slices.ContainsFunc(z.Uses, func(use *zone.Zone) bool {
-		return !use.IsDryRun(key) && (!several || use.Enforce == nil || *use.Enforce == 100)
-	})
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -14,9 +13,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/page"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -45,9 +43,6 @@ const (
 	keysPulse = 30
 )
 
-// processStart is when this process began.
-var processStart = time.Now()
-
 // pageStart is the first event of the stream.
 type pageStart struct {
 	// Caddy names the process for people, and Process is another after each start. Address is what
@@ -60,7 +55,7 @@ type pageStart struct {
 	Outcomes []string `json:"outcomes"`
 
 	// History is what happened in zones before the page was opened. It is absent for a page about the whole fleet.
-	History map[string]*pageHistory `json:"history,omitempty"`
+	History map[string]*running.History `json:"history,omitempty"`
 }
 
 // pageSecond is how everything is now, as the routes of the API show it, and what has happened since the event before.
@@ -100,8 +95,8 @@ func streamPage(c *adminCall) (any, error) {
 		return nil, err
 	}
 	defer refused.Unsubscribe()
-	config := running()
-	s := &seconds{stores: config.stores(), zones: config.zones()}
+	config := running.Current()
+	s := &seconds{stores: config.Stores(), zones: config.Zones()}
 	views := follow(c.request.Context(), c.fleet)
 	return nil, c.stream(pagePulse, func(to *events) bool {
 		select {
@@ -109,7 +104,7 @@ func streamPage(c *adminCall) (any, error) {
 		default:
 		}
 		switch {
-		case running() != config: // the page connects again
+		case running.Current() != config: // the page connects again
 			return false
 		case s.n == 0 && !to.event("start", s.start(c.request, len(c.fleet) == 0)):
 			return false
@@ -134,7 +129,7 @@ func subscribe(wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subs
 }
 
 // sample returns up to n of the decisions that have come, and how many there were besides. It asks for more.
-func sample(from *feed.Subscriber, n int, zones []*runningZone) (some []adminapi.Decision, skipped uint64) {
+func sample(from *feed.Subscriber, n int, zones []*running.Zone) (some []adminapi.Decision, skipped uint64) {
 	some, skipped = from.Take()
 	for len(some) > n {
 		at := rand.IntN(len(some))
@@ -150,8 +145,8 @@ func sample(from *feed.Subscriber, n int, zones []*runningZone) (some []adminapi
 
 // seconds makes the events of a page's stream.
 type seconds struct {
-	stores []*runningStore
-	zones  []*runningZone
+	stores []*running.Store
+	zones  []*running.Zone
 
 	n    int              // events so far
 	keys map[string]int64 // of zones in memory, when they were counted
@@ -163,12 +158,12 @@ type seconds struct {
 // start is the first event.
 func (s *seconds) start(r *http.Request, alone bool) *pageStart {
 	start := &pageStart{
-		Caddy: processName(), Process: store.Process(), Address: endpointOf(r), Since: processStart, Outcomes: outcome.Names[:],
+		Caddy: running.ProcessName(), Process: store.Process(), Address: endpointOf(r), Since: running.Began, Outcomes: outcome.Names[:],
 	}
 	if alone {
-		start.History = make(map[string]*pageHistory)
+		start.History = make(map[string]*running.History)
 		for _, z := range s.zones {
-			start.History[z.Name] = z.history()
+			start.History[z.Name] = z.History()
 		}
 	}
 	return start
@@ -180,16 +175,16 @@ func (s *seconds) next() *pageSecond {
 		Time: time.Now(), Zones: []adminapi.Zone{}, Stores: []adminapi.Store{}, Adaptive: adaptive.Running(),
 	}
 	if s.n%keysPulse == 0 {
-		s.keys = keyCounts(s.stores...)
+		s.keys = running.KeyCounts(s.stores...)
 	}
 	s.n++
 	for _, z := range s.zones {
-		described := z.describe(s.keys)
+		described := z.Show(s.keys)
 		add(&described, s.view)
 		event.Zones = append(event.Zones, described)
 	}
 	for _, of := range s.stores {
-		event.Stores = append(event.Stores, of.known(s.keys))
+		event.Stores = append(event.Stores, of.Show(s.keys))
 	}
 	event.Instances, event.Top = s.view.Instances(), s.tops()
 	return event
@@ -199,19 +194,10 @@ func (s *seconds) next() *pageSecond {
 func (s *seconds) tops() (tops []adminapi.Top) {
 	for range min(maxTops, len(s.zones)) {
 		z := s.zones[s.turn%len(s.zones)]
-		tops = append(tops, z.sumTop(s.view, topk.Refused, topKeys))
+		tops = append(tops, z.Top(s.view, topKeys, topk.Refused))
 		s.turn++
 	}
 	return tops
-}
-
-// split adds the parts of a key of another instance.
-func (z *runningZone) split(k adminapi.KeyText) adminapi.KeyText {
-	text, err := k.Bytes()
-	if err != nil {
-		return k
-	}
-	return peek.KeyText(z.Template, text, max(len(text), k.Truncated))
 }
 
 // endpointOf returns the address of the admin endpoint that a request has come to, as the command line
@@ -225,54 +211,6 @@ func endpointOf(r *http.Request) string {
 		return "unix/" + local.String()
 	}
 	return local.String()
-}
-
-// Sample notes now and then what zones and stores have counted, for pages that are opened later. It returns when ctx is done.
-func (c *Config) Sample(ctx context.Context) {
-	ticker := time.NewTicker(stats.HistoryStep)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			c.sample()
-		}
-	}
-}
-
-// sample notes what has been counted by now.
-func (c *Config) sample() {
-	now := max(0, int64(time.Since(processStart)/stats.HistoryStep)) // a test has a clock of its own
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, h := range c.handlers {
-		h.Store.Store.Lately.Sample(now, &h.Store.Store.Latency)
-		for _, z := range h.Zones { // of several handlers with the same zone, the first one notes something
-			z.Stats.History.Sample(now, z.Stats.Totals())
-		}
-	}
-}
-
-// pageHistory has what a zone has counted in each of several steps of time, one after the other.
-type pageHistory struct {
-	End      time.Time `json:"end"`  // of the last step
-	Step     float64   `json:"step"` // in seconds
-	Requests []uint32  `json:"requests"`
-	Refused  []uint32  `json:"refused"` // or would have been by a dry run
-}
-
-// history returns what the zone has counted in the last minutes, or nil if that is nothing.
-func (z *runningZone) history() *pageHistory {
-	parts, newest := z.Stats.History.Read()
-	if parts == nil {
-		return nil
-	}
-	h := &pageHistory{End: processStart.Add(time.Duration(newest) * stats.HistoryStep), Step: stats.HistoryStep.Seconds()}
-	for _, p := range parts {
-		h.Requests, h.Refused = append(h.Requests, p.Requests), append(h.Refused, p.Refused)
-	}
-	return h
 }
 
 // pagePath is the path of the page and its files, below that of the admin API.

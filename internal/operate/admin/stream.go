@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
@@ -35,7 +36,7 @@ func streamDecisions(c *adminCall) (any, error) {
 		return nil, err
 	}
 	defer v.Unsubscribe()
-	zones := runningZones()
+	zones := running.Zones()
 	n, left, skipped := 0, rate, uint64(0) // left is how many more decisions this second may have
 	return nil, c.stream(watchPulse, func(to *events) bool {
 		if time.Duration(n)*watchPulse%time.Second == 0 {
@@ -57,9 +58,9 @@ func streamDecisions(c *adminCall) (any, error) {
 }
 
 // split adds the parts of its key to a decision of one of the zones.
-func split(d *adminapi.Decision, zones []*runningZone) {
-	if i := slices.IndexFunc(zones, func(z *runningZone) bool { return z.Name == d.Zone }); i >= 0 {
-		d.KeyText = zones[i].split(d.KeyText)
+func split(d *adminapi.Decision, zones []*running.Zone) {
+	if i := slices.IndexFunc(zones, func(z *running.Zone) bool { return z.Name == d.Zone }); i >= 0 {
+		d.KeyText = zones[i].Split(d.KeyText)
 	}
 }
 

@@ -1,8 +1,9 @@
-package admin
+// Package running has the configs that run: their zones and stores, what these count, what is told about that to metrics and
+// other instances, and what is logged when one config replaces another.
+package running
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2"
@@ -91,8 +92,8 @@ func (c *Config) Unregister() {
 	report()
 }
 
-// runningHandlerOf returns the handler of a module in the routes of a config that runs, or nil.
-func runningHandlerOf(module caddyhttp.MiddlewareHandler) *trial.Handler {
+// Handler returns the handler of a module in the routes of a config that runs, or nil.
+func Handler(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	registry.Lock()
 	defer registry.Unlock()
 	for _, config := range registry.configs {
@@ -114,27 +115,9 @@ func newest() *Config {
 	return &noConfig
 }
 
-// running returns the newest config that runs.
-func running() *Config {
+// Current returns the newest config that runs.
+func Current() *Config {
 	registry.Lock()
 	defer registry.Unlock()
 	return newest()
-}
-
-// runningZone is a zone of the newest config.
-type runningZone struct {
-	*trial.Defined
-	before counted
-}
-
-// runningZones returns the zones of the newest config that runs, sorted by name.
-func runningZones() []*runningZone { return running().zones() }
-
-// zones returns the zones of a config, sorted by name.
-func (c *Config) zones() (zones []*runningZone) {
-	for name, z := range trial.Zones(c.All()) {
-		zones = append(zones, &runningZone{z, c.before[name]})
-	}
-	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
-	return zones
 }

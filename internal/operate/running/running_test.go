@@ -1,9 +1,7 @@
-package admin
+package running
 
 import (
 	"fmt"
-	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // TestStoresOfOneConfig: while one config takes the place of another, stores and their zones are those of the same config.
@@ -35,9 +32,9 @@ func TestStoresOfOneConfig(t *testing.T) {
 		}
 	})
 	for range 20000 {
-		for _, s := range runningStores() {
-			if len(s.zones) != 1 || s.zones[0].Name != s.store.ID {
-				t.Fatalf("store %s has the zones %v", s.store.ID, s.zones)
+		for _, s := range Stores() {
+			if len(s.Zones) != 1 || s.Zones[0].Name != s.Ref.ID {
+				t.Fatalf("store %s has the zones %v", s.Ref.ID, s.Zones)
 			}
 		}
 	}
@@ -79,22 +76,5 @@ func TestLastReport(t *testing.T) {
 	}
 	if len(read.Zones) != 1 || read.Zones[0].Totals["allowed"] != 7 || read.Now.IsZero() {
 		t.Errorf("%+v", read)
-	}
-}
-
-// TestReasonIsTheSame: zones of one store have one reason, whichever connection has failed and whether the breaker is open,
-// so commands can say it once.
-func TestReasonIsTheSame(t *testing.T) {
-	const want = "read tcp 127.0.0.1:6379: i/o timeout"
-	for port := 50_001; port < 50_003; port++ {
-		failed := &net.OpError{
-			Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded,
-			Source: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379},
-		}
-		for _, err := range []error{failed, fmt.Errorf("%w: %w", store.ErrUnavailable, failed)} {
-			if got := reason(err); got != want {
-				t.Errorf("%v: got %q, want %q", err, got, want)
-			}
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package admin
+package running
 
 import (
 	"slices"
@@ -79,8 +79,8 @@ func (c *Config) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	names := make(map[string]int)
-	for _, s := range measured.stores() {
-		name := storeName(s.store)
+	for _, s := range measured.Stores() {
+		name := s.Name()
 		if names[name]++; names[name] > 1 { // another database or prefix of the same Redis
 			name += " #" + strconv.Itoa(names[name])
 		}
@@ -108,7 +108,7 @@ func valid(labels []string) []string {
 	return labels
 }
 
-func (c collection) zone(z *runningZone, told adminapi.Zone) {
+func (c collection) zone(z *Zone, told adminapi.Zone) {
 	var declined uint64
 	for o, name := range outcome.Names {
 		n := told.Totals[name]
@@ -144,7 +144,7 @@ func (c collection) zone(z *runningZone, told adminapi.Zone) {
 	}
 }
 
-func (c collection) limit(z *runningZone, plan string, l *config.Limit) {
+func (c collection) limit(z *Zone, plan string, l *config.Limit) {
 	window := "" // concurrency has none
 	if !config.CountsSlots(l.Algorithm) {
 		window = l.Window.Format()
@@ -152,12 +152,12 @@ func (c collection) limit(z *runningZone, plan string, l *config.Limit) {
 	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan, z.Zone.Rollout())
 }
 
-func (c collection) store(s *runningStore, name string) {
-	keys := keyCounts(s)
-	for _, z := range s.zones {
-		c.zone(z, z.describe(keys))
+func (c collection) store(s *Store, name string) {
+	keys := KeyCounts(s)
+	for _, z := range s.Zones {
+		c.zone(z, z.Show(keys))
 	}
-	told, shared := s.known(keys), s.store.Store
+	told, shared := s.Show(keys), s.Ref.Store
 	c.send(descUp, prometheus.GaugeValue, map[bool]float64{true: 1}[!told.Failing], name)
 	for _, kind := range store.Failures() {
 		c.send(descErrors, prometheus.CounterValue, float64(shared.Health.ErrorCount(kind)), name, kind)
@@ -179,7 +179,7 @@ func (c collection) store(s *runningStore, name string) {
 		counted = observed.Stats()
 	}
 	c.send(descWaited, prometheus.CounterValue, counted.Waited.Seconds(), name)
-	if slices.ContainsFunc(s.zones, func(z *runningZone) bool { return z.Prepays() }) {
+	if slices.ContainsFunc(s.Zones, func(z *Zone) bool { return z.Prepays() }) {
 		c.send(descSpared, prometheus.CounterValue, float64(counted.Spared), name)
 	}
 	if _, ok := shared.Store.(store.Fleet); ok {

@@ -1,4 +1,4 @@
-package admin
+package running
 
 import (
 	"cmp"
@@ -31,21 +31,13 @@ type reporter struct {
 	last string // with zones
 }
 
-// sharedStores returns the stores by which processes tell each other something.
-func sharedStores() []*runningStore {
-	return slices.DeleteFunc(runningStores(), func(s *runningStore) bool {
-		_, ok := s.store.Store.Store.(store.Shared)
-		return !ok
-	})
-}
-
 // report tells the other instances how the newest config defines the zones in shared stores, and what this one counts while somebody
 // looks.
 func report() {
-	stores := sharedStores()
-	text := fleet.Encode(tell(stores, time.Time{}, 0))
+	stores := Shared()
+	text := fleet.Encode(Tell(stores, time.Time{}, 0))
 	for _, s := range stores {
-		s.store.Store.Store.(store.Shared).Report(text, ours.write)
+		s.Ref.Store.Store.(store.Shared).Report(text, ours.write)
 	}
 }
 
@@ -53,26 +45,26 @@ func report() {
 func (r *reporter) write() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	report := tell(sharedStores(), time.Now(), maxLists)
+	report := Tell(Shared(), time.Now(), maxLists)
 	if len(report.Zones) > 0 { // else the store is being closed: what the zones have counted remains
 		r.last = fleet.Encode(report)
 	}
 	return r.last
 }
 
-// tell returns what this process reports of the zones in shared stores, those with the most requests first: what they count now, unless
+// Tell returns what this process reports of the zones in shared stores, those with the most requests first: what they count now, unless
 // that is zero, with lists of the keys of some.
-func tell(stores []*runningStore, now time.Time, lists int) *fleet.Report {
-	report := &fleet.Report{Name: processName(), Now: now}
-	var zones []*runningZone
+func Tell(stores []*Store, now time.Time, lists int) *fleet.Report {
+	report := &fleet.Report{Name: ProcessName(), Now: now}
+	var zones []*Zone
 	for _, s := range stores {
-		zones = append(zones, s.zones...)
-		if told := s.known(nil); !now.IsZero() && (told.Failing || told.Breaker == store.BreakerOpen) {
+		zones = append(zones, s.Zones...)
+		if told := s.Show(nil); !now.IsZero() && (told.Failing || told.Breaker == store.BreakerOpen) {
 			report.Trouble = "requests get no answer from store " + told.Name
 		}
 	}
-	slices.SortFunc(zones, func(a, b *runningZone) int {
-		return cmp.Or(cmp.Compare(b.sinceLoaded(), a.sinceLoaded()), strings.Compare(a.Name, b.Name))
+	slices.SortFunc(zones, func(a, b *Zone) int {
+		return cmp.Or(cmp.Compare(b.SinceLoaded(), a.SinceLoaded()), strings.Compare(a.Name, b.Name))
 	})
 	for i, z := range zones {
 		told := fleet.Zone{Name: z.Name, Definition: z.definition()}
@@ -95,24 +87,11 @@ func tell(stores []*runningStore, now time.Time, lists int) *fleet.Report {
 	return report
 }
 
-// processName names this process for people.
-func processName() string {
+// ProcessName names this process for people.
+func ProcessName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "a host without a name"
 	}
 	return fmt.Sprintf("%s (process %d)", host, os.Getpid())
-}
-
-// definition returns the limit and the key of the zone for people. Instances that share a store must agree on these, so it differs
-// for different ones.
-func (z *runningZone) definition() string {
-	text := z.Description
-	if z.Key != "" {
-		text += " by " + z.Template.Form()
-	}
-	if p := z.Template.Prefixes; z.Template.HasAddress && (p.IPv4 != 32 || p.IPv6 != 64) {
-		text += fmt.Sprintf(" (ipv4_prefix %d, ipv6_prefix %d)", p.IPv4, p.IPv6)
-	}
-	return text
 }
