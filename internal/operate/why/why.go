@@ -153,7 +153,7 @@ func remedy(k *adminapi.Key) (said string, commands []adminapi.Command) {
 		return "", nil
 	case is(k, outcome.Rejected):
 		return onlyConfig, nil
-	case k.Ban != nil && k.Override != nil && k.Override.Network != "": // the other addresses stay banned
+	case k.Ban != nil && k.Ban.By == adminapi.ByOverride && k.Override != nil && k.Override.Network != "": // others stay banned
 		return "", through(k, "set --exempt")
 	case never && ownLimit && k.Ban != nil:
 		return "", through(k, "unban", "set --clear")

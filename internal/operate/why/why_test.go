@@ -18,6 +18,7 @@ func TestFill(t *testing.T) {
 		change(&k)
 		return k
 	}
+	ofNetwork := &adminapi.Override{Kind: adminapi.KindLimit, Network: "10.0.0.0/8"}
 	ban := func(by string) *adminapi.Ban { return &adminapi.Ban{By: by} }
 	for name, c := range map[string]struct {
 		key  adminapi.Key
@@ -43,8 +44,8 @@ func TestFill(t *testing.T) {
 		"banned by an operator": {
 			with(func(k *adminapi.Key) { k.Ban = ban(adminapi.ByOverride) }), "an operator has banned it until it is unbanned.; unban z k && reset z k",
 		},
-		"banned for its refusals": {
-			with(func(k *adminapi.Key) { k.Ban = ban(adminapi.ByRefusals) }), "and is banned until it is unbanned.; reset z k",
+		"banned for its refusals, in a network with a limit": {
+			with(func(k *adminapi.Key) { k.Ban, k.Override = ban(adminapi.ByRefusals), ofNetwork }), "and is banned until it is unbanned.; reset z k",
 		},
 		"never": {
 			with(func(k *adminapi.Key) { k.QuotaStatus = adminapi.QuotaStatus{Quota: 10, Never: true}; k.Cost = 20 }),
@@ -52,8 +53,7 @@ func TestFill(t *testing.T) {
 		},
 		"never, as all of its network": {
 			with(func(k *adminapi.Key) {
-				k.QuotaStatus, k.Overrides = adminapi.QuotaStatus{Never: true}, true
-				k.Override = &adminapi.Override{Kind: adminapi.KindLimit, Network: "10.0.0.0/8"}
+				k.QuotaStatus, k.Overrides, k.Override = adminapi.QuotaStatus{Never: true}, true, ofNetwork
 			}),
 			"refusing this key: its limit is 0.; set --exempt z k",
 		},

@@ -152,7 +152,8 @@ function verdict(k) {
   const ends = k.ban ? ['unban'] : k.override ? ['clear'] : []
   // only the config can change that
   const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', ...k.ban ? [] : ['ban']]
-  const of = k.override?.network ? { key: k.override.network, network: k.override.network } : k // whose rule it is
+  const ofNetwork = k.override?.network && k.ban?.by !== 'refusals' // the rule that can be ended
+  const of = ofNetwork ? { key: k.override.network, network: k.override.network } : k
   return el('article', { key: k.zone + idOf(k), class: 'verdict' },
     el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
     para('because', local(k.why)),
