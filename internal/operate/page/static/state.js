@@ -60,8 +60,10 @@ function described(z, { history = [], refusing = new Map(), topped = false } = {
 
 const refusedOf = z => z.totals.limited + z.totals.banned + z.totals.rejected + z.totals.dry_run
 
-// count notes what a zone has counted by now. What an instance had counted before the page heard of it is no rate.
+// count notes what a zone has counted by now. What an instance had counted before the page heard of it is no rate, and
+// shows nobody who is refused now.
 function count(z, joined) {
+  if (joined) z.topped = false
   const now = { at: state.now, all: Object.values(z.totals).reduce((a, b) => a + b, 0), no: refusedOf(z) }
   const last = z.history.at(-1)
   if (!last || now.at - last.at > 15e3) z.history = recalled(state.start.history?.[z.name], now)
