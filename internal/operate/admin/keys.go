@@ -1,91 +1,19 @@
 package admin
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/peek"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/running"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// resetKey resets a key under all limits of the zone that this instance knows of, in the store and in
-// the local memory that replaces it. If limits come from placeholders there may be other
-// states: the name of a state has the limit, so finding all states of a key would mean looking at
-// all keys.
-func resetKey(c *adminCall) (any, error) {
-	key, err := c.readKey()
-	if err != nil {
-		return nil, err
-	}
-	z, of := c.zone, store.Selector{Key: key}
-	return c.change(of, func(ctx context.Context, s store.Store, was *standing) (answer adminapi.Reset, err error) {
-		var held int64
-		used := z.HasUnknownStates()
-		reset := func(ctx context.Context, s store.Store) error {
-			for _, rule := range statesOf(z, key) {
-				d, err := peek.One(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
-				if err != nil {
-					return err
-				}
-				if config.CountsSlots(rule.Algorithm().Name()) {
-					held += max(0, d.Quota-d.Remaining)
-				}
-				used = used || d.Remaining < d.Quota
-				if err := s.Reset(ctx, rule, key); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		if z.Local != nil {
-			err = peek.WithStore(ctx, z.Local, reset)
-		}
-		if err == nil {
-			err = reset(ctx, s)
-		}
-		if err != nil {
-			return answer, err
-		}
-		if answer.Unchanged = !used && !was.Punished(); !answer.Unchanged {
-			c.changed("reset", key, "", "")
-		}
-		answer.Warning = warning(
-			when(!used, "it had used nothing"), c.refusal(of),
-			when(held > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
-				"until they end, more requests can run at once than the limit allows", held)),
-			when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several "+
-				"counters: only those of limits that recent requests have brought to this instance, since its config was loaded, "+
-				"were reset; if the key is still refused, reset it again after its next request to this instance", z.Name)),
-		)
-		return answer, nil
-	})
-}
-
-// statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it.
-func statesOf(z *running.Zone, name string) []*store.Rule {
-	rules, n := z.States(), networksOf(z).Find(key.ParseAddress(name))
-	if n == nil || n.Override.Kind != store.KindLimit {
-		return rules
-	}
-	for _, rule := range z.Rules() {
-		if made := rule.Overruled(&n.Override); made != nil &&
-			!slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == made.ID() }) {
-			rules = append(rules, made)
-		}
-	}
-	return rules
-}
 
 // storeError says that the store did not answer, and what that means for requests.
 func storeError(z *running.Zone, err error) error {
