@@ -14,8 +14,8 @@ const chips = 4 // zones that a row names
 
 let everyone = false // more rows than a few were asked for
 let shown = [] // the clients in the table
-let since = 0 // when the first of the clients that are refused now was refused
-let quiet = 0 // since when the page has seen that nobody is refused, so that it knows since when somebody is
+let since = 0 // when the first of the clients that are refused now was refused; 0 if the page has not seen that
+let quiet = 0 // since when the page has seen that nobody is refused
 
 const isReal = r => r.count > 0
 const total = r => r.count + r.dry
@@ -44,11 +44,21 @@ function refusedNow(all) {
 // forget has the page see again since when somebody is refused: it may have missed something.
 export const forget = () => { since = quiet = 0 }
 
-// refusedSentence says how many clients are refused now.
+// noteSince notes since when somebody is refused: the page knows that if it has seen before that nobody is.
+function noteSince(somebody) {
+  if (!somebody) {
+    since = 0
+    quiet ||= state.now
+  } else if (quiet) {
+    since = state.now - quiet > nowSpan ? state.now : 0
+    quiet = 0
+  }
+}
+
+// refusedSentence says how many clients are refused now, and how many these are.
 export function refusedSentence(all) {
   const [now, more] = refusedNow(all)
-  if (!now) [since, quiet] = [0, quiet || state.now]
-  else if (quiet) [since, quiet] = [state.now - quiet > nowSpan ? state.now : 0, 0]
+  noteSince(now > 0)
   const are = now ? `${count(now, 'client is', 'clients are')} being refused now${since ? ', since ' + time(since) : ''}.` : 'Nobody is being refused.'
   const would = more && ` ${now ? number(more) + ' more' : count(more, 'client')} would be refused if dry runs were enforced.`
   return [are + (would || ''), now]
