@@ -37,10 +37,10 @@ func streamDecisions(c *adminCall) (any, error) {
 	}
 	defer v.Unsubscribe()
 	zones := running.Zones()
-	n, left, skipped := 0, rate, uint64(0) // left is how many more decisions this second may have
+	pulses, left, skipped := 0, 0, uint64(0)
 	return nil, c.stream(watchPulse, func(to *events) bool {
-		if time.Duration(n)*watchPulse%time.Second == 0 {
-			left = rate
+		if pulses%int(time.Second/watchPulse) == 0 {
+			left = rate // that many more may come in this second
 		}
 		some, missed := v.Take()
 		left, skipped = max(0, left-len(some)), skipped+missed
@@ -52,8 +52,8 @@ func streamDecisions(c *adminCall) (any, error) {
 				return false
 			}
 		}
-		n++
-		return n%heartbeat != 1 || to.comment("decisions follow")
+		pulses++
+		return pulses%heartbeat != 1 || to.comment("decisions follow")
 	})
 }
 
