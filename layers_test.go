@@ -110,15 +110,13 @@ var layers = []struct {
 	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/operate/shell internal/outcome"}},
 	{"internal/operate/peek", layer{lines: 254, kB: 9, caddy: true, own: "algorithms config internal/adminapi internal/duration internal/operate/why " +
 		"internal/outcome internal/pool internal/request/key internal/request/zone store"}},
-	{"internal/operate/explain", layer{lines: 314, kB: 11, caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock " +
-		"internal/lab/trial internal/lab/walk internal/operate/peek internal/operate/why internal/outcome internal/pool internal/request/limiter " +
-		"internal/request/zone store"}},
+	{"internal/operate/explain", layer{lines: 314, kB: 11, caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock internal/lab/trial " +
+		"internal/lab/walk internal/operate/peek internal/operate/why internal/outcome internal/pool internal/request/limiter internal/request/zone store"}},
 	{"internal/operate/running", layer{lines: 665, kB: 23, caddy: true, own: "algorithms config internal/adminapi internal/lab/compare internal/lab/trial " +
 		"internal/logging internal/operate/fleet internal/operate/peek internal/outcome internal/pool internal/request/zone internal/stats internal/topk store"}},
 	{"internal/operate/admin", layer{lines: 1380, kB: 48, caddy: true, own: "adaptive config internal/adminapi internal/clientip internal/duration " +
-		"internal/feed internal/logging internal/operate/doctor internal/operate/explain internal/operate/fleet internal/operate/page " +
-		"internal/operate/peek internal/operate/running internal/operate/why internal/outcome internal/pool internal/request/key internal/request/zone " +
-		"internal/suggest internal/topk store"}},
+		"internal/feed internal/logging internal/operate/doctor internal/operate/explain internal/operate/fleet internal/operate/page internal/operate/peek " +
+		"internal/operate/running internal/operate/why internal/outcome internal/pool internal/request/key internal/request/zone internal/suggest internal/topk store"}},
 	{"internal/lab/cases", layer{lines: 1099, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/peek internal/option internal/outcome internal/pool " +
 		"internal/request/limiter internal/say internal/suggest store"}},
@@ -129,9 +127,8 @@ var layers = []struct {
 		"internal/request/limiter internal/request/zone"}},
 	{".", layer{lines: 773, kB: 30, caddy: true, own: "adaptive algorithms backend config internal/advice internal/clientip internal/events " +
 		"internal/hangup internal/lab/trial internal/logging internal/operate/admin internal/operate/cli internal/operate/running internal/option " +
-		"internal/placeholder internal/pool " +
-		"internal/request/key internal/request/limiter internal/request/report internal/request/respond internal/request/routes internal/request/zone " +
-		"internal/stats memorystore store"}},
+		"internal/placeholder internal/pool internal/request/key internal/request/limiter internal/request/report internal/request/respond " +
+		"internal/request/routes internal/request/zone internal/stats memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,15 +18,10 @@ import (
 // TestStoresOfOneConfig: while one config takes the place of another, stores and their zones are those of the same config.
 func TestStoresOfOneConfig(t *testing.T) {
 	configs := []*Config{configOf("a"), configOf("b")}
-	done := make(chan struct{})
+	var done atomic.Bool
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-done:
-				return
-			default:
-			}
+		for i := 0; !done.Load(); i++ {
 			registry.Lock()
 			registry.configs = configs[i%2 : i%2+1]
 			registry.Unlock()
@@ -38,7 +34,7 @@ func TestStoresOfOneConfig(t *testing.T) {
 			}
 		}
 	}
-	close(done)
+	done.Store(true)
 	writer.Wait()
 	registry.configs = nil
 }
