@@ -114,7 +114,7 @@ var layers = []struct {
 		"internal/lab/walk internal/operate/peek internal/operate/why internal/outcome internal/pool internal/request/limiter internal/request/zone store"}},
 	{"internal/operate/running", layer{lines: 665, kB: 23, caddy: true, own: "algorithms config internal/adminapi internal/lab/compare internal/lab/trial " +
 		"internal/logging internal/operate/fleet internal/operate/peek internal/outcome internal/pool internal/request/zone internal/stats internal/topk store"}},
-	{"internal/operate/admin", layer{lines: 1380, kB: 48, caddy: true, own: "adaptive config internal/adminapi internal/clientip internal/duration " +
+	{"internal/operate/admin", layer{lines: 1395, kB: 48, caddy: true, own: "adaptive config internal/adminapi internal/clientip internal/duration " +
 		"internal/feed internal/logging internal/operate/doctor internal/operate/explain internal/operate/fleet internal/operate/page internal/operate/peek " +
 		"internal/operate/running internal/operate/why internal/outcome internal/pool internal/request/key internal/request/zone internal/suggest internal/topk store"}},
 	{"internal/lab/cases", layer{lines: 1099, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +

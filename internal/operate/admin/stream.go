@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -122,7 +123,7 @@ func (c *adminCall) stream(pulse time.Duration, each func(*events) bool) error {
 	ctx, end := context.WithCancel(c.request.Context())
 	defer end()
 	if server, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok { // which would wait for the stream
-		server.RegisterOnShutdown(end)
+		defer context.AfterFunc(shutdownOf(server), end)()
 	}
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
@@ -135,6 +136,24 @@ func (c *adminCall) stream(pulse time.Duration, each func(*events) bool) error {
 		}
 	}
 	return nil // the answer has begun, so an error cannot be sent
+}
+
+// shutdowns has a context for each admin endpoint that has had a stream.
+var shutdowns sync.Map
+
+// shutdownOf returns a context that is done when a server shuts down. A server keeps for good what is registered with it,
+// so that is one function for all streams.
+func shutdownOf(server *http.Server) context.Context {
+	ctx, end := context.WithCancel(context.Background())
+	if known, loaded := shutdowns.LoadOrStore(server, ctx); loaded {
+		end()
+		return known.(context.Context)
+	}
+	server.RegisterOnShutdown(func() {
+		end()
+		shutdowns.Delete(server)
+	})
+	return ctx
 }
 
 // event sends an event with a value as JSON.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,8 +26,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// pipes is a listener whose connections are pipes in memory, so that it works with a clock of
-// its own.
+// pipes is a listener whose connections are pipes in memory, so that it works with a clock of its own.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -56,8 +56,7 @@ func serve(t *testing.T, server *http.Server) (p *pipes, shutdown func()) {
 	}
 }
 
-// watch subscribes to decisions of some outcomes, and returns the status and what follows the
-// head.
+// watch subscribes to decisions of some outcomes, and returns the status and what follows the head.
 func (p *pipes) watch(t *testing.T, outcomes string) (status string, events *bufio.Reader) {
 	t.Helper()
 	ours, its := net.Pipe()
@@ -79,18 +78,16 @@ func (p *pipes) watch(t *testing.T, outcomes string) (status string, events *buf
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var subscribers atomic.Int64
-		p, shutdown := serve(t, &http.Server{ReadTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := &http.Server{ReadTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			subscribers.Add(1)
 			defer subscribers.Add(-1)
 			if refused, ok := errors.AsType[caddy.APIError](serveAdmin(w, r)); ok {
 				w.WriteHeader(refused.HTTPStatus)
 			}
-		})})
+		})}
+		p, shutdown := serve(t, server)
 		for i := range feed.MaxSubscribers + 1 {
-			want := "200 OK"
-			if i == feed.MaxSubscribers {
-				want = "503 Service Unavailable"
-			}
+			want := map[bool]string{false: "200 OK", true: "503 Service Unavailable"}[i == feed.MaxSubscribers]
 			status, events := p.watch(t, "limited")
 			if status != want {
 				t.Fatalf("subscriber %d: %s", i, status)
@@ -100,6 +97,9 @@ func TestPlaces(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := subscribers.Load(); n != feed.MaxSubscribers {
 			t.Errorf("%d subscribers, want %d", n, feed.MaxSubscribers)
+		}
+		if n := reflect.ValueOf(server).Elem().FieldByName("onShutdown").Len(); n > 2 { // one is that of HTTP/2
+			t.Errorf("the server keeps %d functions for the streams, want 1", n)
 		}
 		shutdown()
 		synctest.Wait()
