@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -159,10 +160,9 @@ func (b *bounded) SetWriteDeadline(t time.Time) error {
 type replyBound struct {
 	size, elements int64
 
-	payload int64 // what is still to come of a string
-	line    int   // how much of a line has come
-	kind    byte  // the first byte of the line
-	number  int64 // the rest of the line; negative if that is no number
+	payload int64    // what is still to come of a string
+	line    int      // how much of a line has come
+	head    [32]byte // as much of it as a length has at most
 }
 
 func (r *replyBound) read(p []byte) error {
@@ -175,66 +175,42 @@ func (r *replyBound) read(p []byte) error {
 			p = p[n:]
 			continue
 		}
-		end := bytes.IndexByte(p, '\n')
-		part := p
-		if end >= 0 {
-			part = p[:end]
-		}
-		r.add(part)
-		if r.line > maxLine {
+		part, rest, ended := bytes.Cut(p, []byte("\n"))
+		copy(r.head[min(r.line, len(r.head)):], part)
+		if r.line += len(part); r.line > maxLine {
 			return fmt.Errorf("%w: a line of more than %d bytes", errReply, maxLine)
 		}
-		if end < 0 {
+		if !ended {
 			return nil
 		}
-		p = p[end+1:]
 		if err := r.announced(); err != nil {
 			return err
 		}
-		r.line = 0
+		p, r.line = rest, 0
 	}
 	return nil
 }
 
-// add takes in a part of a line.
-func (r *replyBound) add(part []byte) {
-	if len(part) > 0 && r.line == 0 {
-		r.kind, r.number = part[0], 0
-		part = part[1:]
-		r.line++
-	}
-	r.line += len(part)
-	switch r.kind {
-	case '$', '!', '=', '*', '~', '>', '%', '|':
-	default:
-		return
-	}
-	for _, b := range part {
-		switch {
-		case '0' <= b && b <= '9' && r.number >= 0 && r.number <= maxReply:
-			r.number = r.number*10 + int64(b-'0')
-		case b == '\r', '0' <= b && b <= '9':
-		default:
-			r.number = -1
-		}
-	}
-}
-
-// announced checks the length that a line announces, if it announces one.
+// announced checks the length that a line announces, if it announces one. It reads a number as go-redis does.
 func (r *replyBound) announced() error {
-	if r.line == 0 || r.number < 0 {
+	line := r.head[:min(r.line, len(r.head))]
+	if len(line) == 0 || !strings.Contains("$!=*~>%|", string(line[:1])) {
 		return nil
 	}
-	switch r.kind {
-	case '$', '!', '=':
-		if r.number > maxReply {
-			return fmt.Errorf("%w: a string of more than %d bytes", errReply, maxReply)
-		}
-		r.payload = r.number + int64(len("\r\n"))
-	case '*', '~', '>', '%', '|':
-		if r.elements += r.number; r.elements > maxElements {
-			return fmt.Errorf("%w: more than %d elements", errReply, maxElements)
-		}
+	n, _ := strconv.ParseInt(string(bytes.TrimSuffix(line[1:], []byte("\r"))), 10, 64) // 0 if it is no number
+	isText := strings.Contains("$!=", string(line[:1]))
+	switch {
+	case r.line > len(line):
+		return fmt.Errorf("%w: a length of more than %d bytes", errReply, len(line))
+	case n < 0: // there is none
+	case isText && n > maxReply:
+		return fmt.Errorf("%w: a string of more than %d bytes", errReply, maxReply)
+	case isText:
+		r.payload = n + int64(len("\r\n"))
+	case n > maxElements-r.elements:
+		return fmt.Errorf("%w: more than %d elements", errReply, maxElements)
+	default:
+		r.elements += n
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ func TestHostileRedis(t *testing.T) {
 	}{
 		"a string of 512 MB":      {reply: "$536870912\r\n", bounded: true},
 		"a string without bounds": {reply: "$99999999999999999999999\r\n", bounded: true},
-		"a blob error":            {reply: "!536870912\r\n", bounded: true},
-		"an array":                {reply: "*1000000000\r\n", bounded: true},
+		"a blob error":            {reply: "!+536870912\r\n", bounded: true},
+		"an array":                {reply: "*+01000000000\r\n", bounded: true},
 		"nested arrays":           {reply: strings.Repeat("*300000\r\n", 1000), bounded: true},
 		"an endless status":       {reply: "+" + strings.Repeat("x", 1<<16), endless: true, bounded: true},
 		"an endless length":       {reply: "$" + strings.Repeat("1", 1<<16), endless: true, bounded: true},
@@ -124,7 +124,7 @@ func TestReplyBound(t *testing.T) {
 				reply = reply[n:]
 			}
 		}
-		illegal := []string{"$4194305\r\n", "*524289\r\n", "%600000\r\n", strings.Repeat("x", maxLine+2)}[random.IntN(4)]
+		illegal := []string{"$+4194305\r\n", "*524289\r\n", "%600000\r\n", strings.Repeat("x", maxLine+2)}[random.IntN(4)]
 		err := error(nil)
 		for illegal != "" && err == nil {
 			n := 1 + random.IntN(len(illegal))
