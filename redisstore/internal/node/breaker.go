@@ -32,10 +32,6 @@ type breaker struct {
 	open  atomic.Bool // changed with the lock held, and read by requests without it
 	cause atomic.Pointer[error]
 
-	// hung is the time of the last timeout that counted, in nanoseconds since epoch.
-	hung  atomic.Int64
-	epoch time.Time
-
 	// opened is called when the breaker opens, with the lock held.
 	opened func()
 
@@ -43,14 +39,15 @@ type breaker struct {
 	probing atomic.Pointer[chan struct{}]
 
 	mu       sync.Mutex
-	failures int   // in a row, since the breaker was closed
-	turns    int   // how often it was opened or closed: a call says nothing that was begun before the last time
-	until    int64 // when a call is to try Redis, if it is open
-	trying   bool  // that call is under way
+	failures int       // in a row, since the breaker was closed
+	turns    int       // how often it was opened or closed: a call says nothing that was begun before the last time
+	until    time.Time // when a call is to try Redis, if it is open
+	trying   bool      // that call is under way
+	hung     time.Time // when the last timeout came that counted
 }
 
 func newBreaker() *breaker {
-	b := &breaker{epoch: time.Now(), opened: func() {}}
+	b := &breaker{opened: func() {}}
 	b.blame(errors.New("no call has been made"))
 	return b
 }
@@ -81,7 +78,7 @@ func (b *breaker) probed() bool { return b.probing.Load() != nil }
 func (b *breaker) due() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.open.Load() && b.now() > b.until
+	return b.open.Load() && time.Now().After(b.until)
 }
 
 // probe makes a call that finds out whether Redis is back. Requests wait for it, so Redis must
@@ -115,9 +112,9 @@ func (b *breaker) settle(ctx context.Context, call func() error) error {
 // run makes a call, unless the breaker is open: then it makes one if that is due, and no other is under way.
 func (b *breaker) run(call func() error) error {
 	b.mu.Lock()
-	begun, turns := b.now(), b.turns
+	begun, turns := time.Now(), b.turns
 	if b.open.Load() {
-		if begun <= b.until || b.trying {
+		if !begun.After(b.until) || b.trying {
 			b.mu.Unlock()
 			return *b.cause.Load()
 		}
@@ -129,17 +126,14 @@ func (b *breaker) run(call func() error) error {
 	return err
 }
 
-// now is the time on the breaker's clock.
-func (b *breaker) now() int64 { return int64(time.Since(b.epoch)) }
-
 // count takes note of what a call says of Redis. A moment in which this machine or that of Redis stalls may end several calls at
 // once, so the timeout of a call that was under way when another call timed out says nothing.
-func (b *breaker) count(begun int64, turns int, err error) {
+func (b *breaker) count(begun time.Time, turns int, err error) {
 	well := err == nil || works(err)
-	says := well || !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, context.Canceled) &&
-		(Failure(err) != store.FailureTimeout || b.hangs(begun))
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	says := well || !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, context.Canceled) &&
+		(Failure(err) != store.FailureTimeout || b.hangs(begun))
 	if turns != b.turns {
 		return
 	}
@@ -156,17 +150,20 @@ func (b *breaker) count(begun int64, turns int, err error) {
 		b.blame(err)
 		if b.failures++; b.open.Load() || b.failures >= openAfter {
 			b.turns++
-			b.failures, b.until = 0, b.now()+int64(openFor)
+			b.failures, b.until = 0, time.Now().Add(openFor)
 			b.open.Store(true)
 			b.opened()
 		}
 	}
 }
 
-// hangs reports whether the timeout of a call counts that was begun at a time.
-func (b *breaker) hangs(begun int64) bool {
-	last := b.hung.Load()
-	return begun >= last && b.hung.CompareAndSwap(last, b.now())
+// hangs reports whether the timeout of a call counts that was begun at a time. The lock is held.
+func (b *breaker) hangs(begun time.Time) bool {
+	counts := !begun.Before(b.hung)
+	if counts {
+		b.hung = time.Now()
+	}
+	return counts
 }
 
 // failing reports whether the last call failed.
