@@ -69,7 +69,7 @@ func (s *Store) Waiting() int { return s.link.Waiting() }
 
 // Renew renews a lease at once, as the store does when it is due.
 func (s *Store) Renew(c store.Check) error {
-	return s.link.Renew(context.Background(), []store.Check{c})[0]
+	return s.link.Renew(context.Background(), []store.Check{c})[0].Err
 }
 
 // Servers returns the addresses of the servers that are asked.

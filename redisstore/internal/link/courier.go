@@ -99,14 +99,13 @@ func (l *Link) renew(ctx context.Context) {
 	}
 }
 
-// Renew renews leases, and returns an error for each.
-func (l *Link) Renew(ctx context.Context, held []store.Check) []error {
+// Renew renews leases, and returns the requests that did, each with its error.
+func (l *Link) Renew(ctx context.Context, held []store.Check) []*node.Request {
 	ops := make([]protocol.Op, len(held))
 	for i := range ops {
 		ops[i] = l.op(&held[i], protocol.Renew, held[i].LeaseID, 0)
 	}
-	errs, _ := l.doAll(ctx, ops)
-	return errs
+	return l.doAll(ctx, ops)
 }
 
 // endLeases gives back all that is held, for requests that will not be served any more.
@@ -154,20 +153,20 @@ func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (
 	for i := range batch {
 		ops[i] = l.adjustOp(&batch[i].Adjustment)
 	}
-	errs, changed := l.doAll(ctx, ops)
-	for i, err := range errs {
-		if err == nil {
+	for i, r := range l.doAll(ctx, ops) {
+		if r.Err == nil {
+			changed := r.Decisions[0].Quota > 0
 			if done := batch[i].Done; done != nil {
-				done(changed[i])
+				done(changed)
 			}
-			if !changed[i] {
+			if !changed {
 				l.Outbox.Absent(&batch[i])
 			}
 			continue
 		}
 		failed++
-		if node.MayHaveRun(err) && !batch[i].Repeatable() {
-			l.Outbox.Drop(err, batch[i])
+		if node.MayHaveRun(r.Err) && !batch[i].Repeatable() {
+			l.Outbox.Drop(r.Err, batch[i])
 		} else {
 			again = append(again, batch[i])
 		}
@@ -223,24 +222,22 @@ func (l *Link) linger(reported uint64) {
 	_ = l.Servers.Close()
 }
 
-// doAll has the script carry out each operation, in a group of its own. It returns an error
-// for each that failed, and of adjustments whether they changed anything.
-func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, changed []bool) {
-	errs, changed = make([]error, len(ops)), make([]bool, len(ops))
-	requests, of := make([]*node.Request, len(ops)), make([]Server, len(ops))
+// doAll has the script carry out each operation, in a request of its own, and returns the requests with their errors.
+func (l *Link) doAll(ctx context.Context, ops []protocol.Op) []*node.Request {
+	requests, asked := make([]*node.Request, len(ops)), make([]Server, len(ops))
 	at := make(map[Server][]*node.Request)
 	for i := range ops {
-		slot := l.Servers.Slot(ops[i].Key)
-		s, err := l.Servers.Node(ctx, slot)
-		if err != nil {
-			errs[i] = node.Unsent(err)
-			continue
-		}
 		r := node.NewRequest()
-		r.Slot, r.Ops = slot, append(r.Ops, ops[i])
+		r.Slot, r.Ops = l.Servers.Slot(ops[i].Key), append(r.Ops, ops[i])
 		r.EndGroup()
 		r.Expect(1)
-		requests[i], of[i] = r, s
+		requests[i] = r
+		s, err := l.Servers.Node(ctx, r.Slot)
+		if err != nil {
+			r.Err = node.Unsent(err)
+			continue
+		}
+		asked[i] = s
 		at[s] = append(at[s], r)
 	}
 	var wait sync.WaitGroup
@@ -249,9 +246,9 @@ func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, chan
 	}
 	wait.Wait()
 	for i, r := range requests {
-		if r != nil && r.Err != nil {
+		if s := asked[i]; s != nil && r.Err != nil {
 			wait.Go(func() {
-				errs[i] = l.redirected(ctx, of[i], r.Slot, r.Err, func(s Server, asking bool) error {
+				r.Err = l.redirected(ctx, s, r.Slot, r.Err, func(s Server, asking bool) error {
 					s.DoAll(ctx, []*node.Request{r}, asking)
 					return r.Err
 				})
@@ -259,10 +256,7 @@ func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, chan
 		}
 	}
 	wait.Wait()
-	for i, r := range requests {
-		changed[i] = r != nil && errs[i] == nil && r.Decisions[0].Quota > 0
-	}
-	return errs, changed
+	return requests
 }
 
 // Stats returns what waits, what is held, and what was lost.
