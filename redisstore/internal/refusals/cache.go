@@ -27,7 +27,7 @@ type Cache struct {
 	clock  func() time.Duration // the time since an epoch of its own
 	seeds  [2]maphash.Seed
 	size   atomic.Int64
-	hits   atomic.Int64
+	hits   atomic.Uint64
 	shards [shards]shard
 }
 
@@ -73,19 +73,19 @@ func (c *Cache) Now() time.Duration { return c.clock() }
 func (c *Cache) Size() int { return int(c.size.Load()) }
 
 // Hits returns how many requests needed no call.
-func (c *Cache) Hits() uint64 {
-	return uint64(c.hits.Load())
-}
+func (c *Cache) Hits() uint64 { return c.hits.Load() }
 
-func (c *Cache) place(rule *store.Rule, key string) (*shard, id) {
+// lock locks the shard of a key, and returns the ID under which a refusal of it is.
+func (c *Cache) lock(rule *store.Rule, key string) (*shard, id) {
 	i := id{rule.States().Hash, [2]uint64{maphash.String(c.seeds[0], key), maphash.String(c.seeds[1], key)}}
-	return &c.shards[i.key[0]%shards], i
+	s := &c.shards[i.key[0]%shards]
+	s.mu.Lock()
+	return s, i
 }
 
 // Get returns a refusal of a check that still holds, as of now.
 func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration) (algorithms.Decision, bool) {
-	shard, id := c.place(check.Rule, check.Key)
-	shard.mu.Lock()
+	shard, id := c.lock(check.Rule, check.Key)
 	defer shard.mu.Unlock()
 	r := shard.about(check, id, p)
 	if r == nil || now >= r.until || !r.covers(check.Cost) {
@@ -125,8 +125,7 @@ const recentTTL = 10
 // Recent returns a refusal of a check that held until a moment before the request came, if nothing
 // newer is known of the key, for a request that gets no answer. Its wait is a short one.
 func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration) (algorithms.Decision, bool) {
-	shard, id := c.place(check.Rule, check.Key)
-	shard.mu.Lock()
+	shard, id := c.lock(check.Rule, check.Key)
 	defer shard.mu.Unlock()
 	r := shard.about(check, id, p)
 	if r == nil || check.Cost < r.cost || came > max(r.recent, r.until+c.recent) {
@@ -163,8 +162,7 @@ func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.D
 		r.until = sent + min(c.maxTTL, lasts)
 	}
 	r.recent = now + max(c.maxTTL, min(recentTTL*c.maxTTL, r.decision.RetryAfter))
-	shard, id := c.place(check.Rule, check.Key)
-	shard.mu.Lock()
+	shard, id := c.lock(check.Rule, check.Key)
 	defer shard.mu.Unlock()
 	known := shard.refusals[id]
 	switch {
@@ -216,8 +214,7 @@ func (c *Cache) passed(check *store.Check, p *store.Prepared, d *algorithms.Deci
 	if c.Empty() {
 		return
 	}
-	shard, id := c.place(check.Rule, check.Key)
-	shard.mu.Lock()
+	shard, id := c.lock(check.Rule, check.Key)
 	defer shard.mu.Unlock()
 	switch r := shard.refusals[id]; {
 	case r == nil:
@@ -260,41 +257,34 @@ func (c *Cache) makeRoom(shard *shard) {
 	}
 }
 
-// Charge tells that a key is charged a late cost, which makes the wait of its refusal longer.
-func (c *Cache) Charge(rule *store.Rule, key string) {
-	c.change(rule, key, func(s *shard, id id) {
-		if r := s.refusals[id]; r != nil {
-			r.outdate()
-		}
-	})
+// Adjusted learns that a charge was changed: what a key gets back may end its refusal, and a late cost makes the wait longer.
+func (c *Cache) Adjusted(a *store.Adjustment) {
+	if c.Empty() {
+		return
+	}
+	shard, id := c.lock(a.Rule, a.Key)
+	defer shard.mu.Unlock()
+	if a.Delta < 0 {
+		c.delete(shard, id)
+	} else if r := shard.refusals[id]; r != nil && a.Delta > 0 {
+		r.outdate()
+	}
 }
-
-// Delete forgets what a limit has refused to a key that counts in a rule's states, because the key has got
-// something back.
-func (c *Cache) Delete(rule *store.Rule, key string) { c.change(rule, key, c.delete) }
 
 // DeleteKey forgets the refusals of a key that begins from zero, under all limits, because a zone with
 // plans or placeholders may have refused the key under another limit than this one. It also
 // forgets refusals of other zones, because the cache cannot distinguish them.
 func (c *Cache) DeleteKey(rule *store.Rule, key string) {
-	c.change(rule, key, func(s *shard, id id) {
-		for known := range s.refusals {
-			if known.key == id.key {
-				c.delete(s, known)
-			}
-		}
-	})
-}
-
-// change changes what is remembered of a key, if anything is remembered at all.
-func (c *Cache) change(rule *store.Rule, key string, do func(*shard, id)) {
 	if c.Empty() {
 		return
 	}
-	shard, id := c.place(rule, key)
-	shard.mu.Lock()
+	shard, id := c.lock(rule, key)
 	defer shard.mu.Unlock()
-	do(shard, id)
+	for known := range shard.refusals {
+		if known.key == id.key {
+			c.delete(shard, known)
+		}
+	}
 }
 
 // delete forgets the refusal of a key, if there is one. The lock is held.

@@ -158,7 +158,7 @@ func TestOnlyWithoutAnswer(t *testing.T) {
 		} {
 			for end, over := range map[string]func(c *cache){
 				"it may pass": func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
-				"given back":  func(c *cache) { c.Delete(c.check.Rule, "client") },
+				"given back":  func(c *cache) { c.Adjusted(&store.Adjustment{Check: c.check, Delta: -1}) },
 			} {
 				kept := newCache(t, c.algorithm)
 				kept.check.KeyRules = c.rules
@@ -193,8 +193,8 @@ func TestLimitsOfAFamily(t *testing.T) {
 	}{
 		"a charge":           {func(c *cache) { c.put(1, allowed) }, refused(time.Minute), false, true},
 		"the last charge":    {func(c *cache) { c.put(9, algorithms.Decision{Allowed: true, Quota: 20, NextAfter: 1, ResetAfter: 1}) }, refused(time.Minute), false, false},
-		"a late cost":        {func(c *cache) { c.Charge(c.check.Rule, c.check.Key) }, refused(time.Minute), false, true},
-		"a refund":           {func(c *cache) { c.Delete(c.check.Rule, c.check.Key) }, refused(time.Minute), false, false},
+		"a late cost":        {func(c *cache) { c.Adjusted(&store.Adjustment{Check: c.check, Delta: 1}) }, refused(time.Minute), false, true},
+		"a refund":           {func(c *cache) { c.Adjusted(&store.Adjustment{Check: c.check, Delta: -1}) }, refused(time.Minute), false, false},
 		"a reset":            {func(c *cache) { c.DeleteKey(c.check.Rule, c.check.Key) }, refused(time.Minute), false, false},
 		"a refusal":          {func(c *cache) { c.put(9, refused(time.Hour)) }, refused(time.Minute), false, false},
 		"a ban":              {func(c *cache) { c.put(1, allowed) }, banned, true, true},

@@ -139,15 +139,10 @@ func (l *Layer) refuse(checks []store.Check, decisions []algorithms.Decision, kn
 	return refused
 }
 
-// Adjust implements [layer.Layer]: what a key gets back may end a refusal, and a late cost makes it longer.
+// Adjust implements [layer.Layer].
 func (l *Layer) Adjust(adjustments ...store.Adjustment) {
 	for i := range adjustments {
-		switch a := &adjustments[i]; {
-		case a.Delta < 0:
-			l.Delete(a.Rule, a.Key)
-		case a.Delta > 0:
-			l.Charge(a.Rule, a.Key)
-		}
+		l.Adjusted(&adjustments[i])
 	}
 	l.Layer.Adjust(adjustments...)
 }
