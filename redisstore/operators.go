@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -176,14 +175,10 @@ func (s *operators) troubled(c store.Condition, err error) store.Condition {
 func (s *operators) trouble(err error) string {
 	var (
 		notTLS    tls.RecordHeaderError
-		alert     tls.AlertError
 		untrusted *tls.CertificateVerificationError
-		unknown   x509.UnknownAuthorityError
-		wrongName x509.HostnameError
 	)
 	switch {
-	case errors.As(err, &notTLS), errors.As(err, &alert), errors.As(err, &untrusted), errors.As(err, &unknown), errors.As(err, &wrongName),
-		s.wantsTLS(err), strings.Contains(err.Error(), "remote error: tls: "):
+	case errors.As(err, &notTLS), errors.As(err, &untrusted), s.wantsTLS(err), strings.Contains(err.Error(), "remote error: tls: "):
 		return store.TroubleTLS
 	}
 	kind, said := node.Failure(err), redis.Error(nil)
