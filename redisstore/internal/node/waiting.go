@@ -32,6 +32,10 @@ var errBusy error = unsentError{fmt.Errorf("this Caddy is too busy: %w", store.E
 // errSilent is the error of a request that was not sent, because Redis does not answer.
 var errSilent error = unsentError{fmt.Errorf("redis does not answer: %w", context.DeadlineExceeded)}
 
+// ErrLate is the error of a request that was not sent, because it could not be answered any
+// more within its time. It says nothing of Redis.
+var ErrLate error = unsentError{fmt.Errorf("too little time was left to ask redis: %w", context.DeadlineExceeded)}
+
 // dials are the connections that are being made.
 type dials struct {
 	mu    sync.Mutex
@@ -104,3 +108,7 @@ func unsentIn(ctx context.Context, err error) error {
 	}
 	return unsentError{err}
 }
+
+// lead is the time that a request must have left to be worth sending. A request that has
+// just come has more in any case, or a distance once measured too long would stay.
+func (b *batcher) lead() time.Duration { return min(b.trip.is(), b.timeout-b.timeout/8) }
