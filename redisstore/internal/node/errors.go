@@ -49,10 +49,6 @@ func replied(err error) bool {
 	return errors.As(err, &said)
 }
 
-// refusesToWrite reports whether a call failed at its first write, so that nothing was
-// written.
-func refusesToWrite(err error) bool { return read(err).RefusesWrite() }
-
 // works reports whether an error proves that Redis answers and runs scripts: it cannot write,
 // or not this key, which may be of a slot that no node has, or the script failed. Everything
 // else that is no such proof is a failure: Redis did not answer, or said what holds for every

@@ -154,15 +154,15 @@ func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd 
 func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringCmd, err error, asking bool) error {
 	for tries := 0; err != nil && tries < 4; tries++ {
 		args := b.Call
-		switch demoted := read(err).Demoted(); {
+		switch said := read(err); {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
 			args = b.CallText
-		case b.Careful() || !refusesToWrite(err):
+		case b.Careful() || !said.RefusesWrite(): // else nothing was written
 			return err
-		case tries > 0 || !demoted:
-			said := protocol.Unwritten(err.Error())
-			if b.TakeCare(said); demoted {
-				n.replica.Store(&replica{said, time.Since(began) + trustTime})
+		case tries > 0 || !said.Demoted():
+			unwritten := protocol.Unwritten(err.Error())
+			if b.TakeCare(unwritten); said.Demoted() {
+				n.replica.Store(&replica{unwritten, time.Since(began) + trustTime})
 			}
 		}
 		cmd = redis.NewStringCmd(ctx, args(n.config.Script.Load())...)
