@@ -26,36 +26,15 @@ func (o override) remaining(now int64) store.Override {
 	return remaining
 }
 
-// The override and the ban of a key have IDs of their own, in the shard of its states.
-const (
-	overrideSuffix = ":override"
-	banSuffix      = ":ban"
-)
-
-// locate returns the shard and the ID of a key's override or ban.
-func (s *Store) locate(rule *store.Rule, key, suffix string) (*shard, stateID) {
-	hash := maphash.String(s.seeds[0], key)
-	zone := maphash.String(s.seeds[1], store.Escape(rule.Zone())+suffix) ^ rule.Salt()
+// locate returns the shard of a key, and the ID of its override and of its ban.
+func (s *Store) locate(rule *store.Rule, key string) (*shard, stateID) {
+	hash, zone := maphash.String(s.seeds[0], key), rule.ZoneHash()^rule.Salt()
 	return &s.shards[hash%shards], stateID{(hash ^ zone) | 1, maphash.String(s.seeds[1], key) + zone}
-}
-
-// overrideLocked returns the override that holds for a check, and when it expires. It is nil
-// if there is none.
-func (s *Store) overrideLocked(c *store.Check, now int64) (*store.PreparedOverride, int64) {
-	if c.KeyRules == nil || !c.KeyRules.Overrides {
-		return nil, 0
-	}
-	shard, id := s.locate(c.Rule, c.Key, overrideSuffix)
-	kept, ok := shard.overrides[id]
-	if !ok || kept.expired(now) {
-		return nil, 0
-	}
-	return kept.prepared, kept.expires
 }
 
 // Refusals implements [store.Overrider].
 func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
-	shard, id := s.locate(rule, key, banSuffix)
+	shard, id := s.locate(rule, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	return ban.Counted(shard.bans.value(id), s.now()), nil
@@ -70,7 +49,7 @@ func (s *Store) SetRule(_ context.Context, rule *store.Rule, of store.Selector, 
 
 // writeOverride writes the override of a key. Nil removes it.
 func (s *Store) writeOverride(rule *store.Rule, key string, to *store.PreparedOverride) error {
-	shard, id := s.locate(rule, key, overrideSuffix)
+	shard, id := s.locate(rule, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if to == nil {
@@ -97,7 +76,7 @@ func (s *Store) GetRule(_ context.Context, rule *store.Rule, of store.Selector) 
 	if of.IsNetwork() {
 		return s.Networks(rule).Override(of.Network), nil
 	}
-	shard, id := s.locate(rule, of.Key, overrideSuffix)
+	shard, id := s.locate(rule, of.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	kept, ok := shard.overrides[id]
@@ -111,15 +90,14 @@ func (s *Store) GetRule(_ context.Context, rule *store.Rule, of store.Selector) 
 // Unban implements [store.Overrider].
 func (s *Store) Unban(ctx context.Context, rule *store.Rule, of store.Selector) error {
 	return of.Unban(ctx, s, rule, func() error {
-		shard, id := s.locate(rule, of.Key, overrideSuffix)
-		_, ban := s.locate(rule, of.Key, banSuffix)
+		shard, id := s.locate(rule, of.Key)
 		shard.mu.Lock()
 		defer shard.mu.Unlock()
 		if kept, ok := shard.overrides[id]; ok && kept.prepared.Kind == store.KindBanned {
 			delete(shard.overrides, id)
 		}
-		shard.bans.delete(ban)
-		delete(shard.banNames, ban)
+		shard.bans.delete(id)
+		delete(shard.banNames, id)
 		return nil
 	})
 }

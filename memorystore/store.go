@@ -191,11 +191,10 @@ func (s *Store) Renew() {
 
 // Reset implements [store.Store]. A key in a shared bucket resets the bucket.
 func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
-	shard, ban := s.locate(rule, key, banSuffix)
-	_, id := s.locate(rule, key, overrideSuffix)
+	shard, id := s.locate(rule, key)
 	shard.mu.Lock()
 	override := shard.overrides[id].prepared
-	shard.bans.delete(ban)
+	shard.bans.delete(id)
 	shard.mu.Unlock()
 	s.visit(rule, rule.States(), key, forget)
 	if override.ReplacesLimit(rule) {

@@ -11,7 +11,7 @@ type ticket struct {
 	shard  *shard
 	id     stateID // where the state is, or will be kept
 	shared stateID // where it is if the shard is full
-	ban    stateID // where the state of its ban is, if it may have one
+	rules  stateID // where its override and the state of its ban are, if it may have them
 }
 
 // prepare makes the ticket count in the states of the check's rule, and returns the number of the
@@ -45,19 +45,19 @@ func (t *ticket) look(s *Store, now int64, a *store.Asked) {
 
 // lookAtRules reads the override and the bans of the key.
 func (t *ticket) lookAtRules(s *Store, now int64, a *store.Asked) {
-	if o, expires := s.overrideLocked(t.check, now); o != nil {
-		left := expires - now
-		if expires == 0 {
+	_, t.rules = s.locate(t.check.Rule, t.check.Key)
+	if o, ok := t.shard.overrides[t.rules]; ok && t.check.KeyRules.Overrides && !o.expired(now) {
+		left := o.expires - now
+		if o.expires == 0 {
 			left = -1
 		}
-		if a.Overridden(o, left) {
-			t.countIn(s, o.States(t.check.Rule.States()))
+		if a.Overridden(o.prepared, left) {
+			t.countIn(s, o.prepared.States(t.check.Rule.States()))
 		}
 	}
 	if t.check.KeyRules.Ban != nil {
-		_, t.ban = s.locate(t.check.Rule, t.check.Key, banSuffix)
-		a.Ban = t.shard.bans.value(t.ban)
-		a.NoBan = t.shard.bans.get(t.ban) == nil && t.shard.fullOfBans(s.maxKeys()/shards, now)
+		a.Ban = t.shard.bans.value(t.rules)
+		a.NoBan = t.shard.bans.get(t.rules) == nil && t.shard.fullOfBans(s.maxKeys()/shards, now)
 	}
 }
 
@@ -78,9 +78,9 @@ func (t *ticket) lookAtOther(s *Store, now int64, a *store.Asked) {
 // keep keeps what Decide has changed.
 func (t *ticket) keep(s *Store, now int64, a *store.Asked) {
 	if a.BanLife > 0 {
-		t.shard.bans.put(t.ban, a.NextBan, now+a.BanLife)
+		t.shard.bans.put(t.rules, a.NextBan, now+a.BanLife)
 		if a.Decision.BanBegins {
-			t.shard.nameBan(t.ban, t.check, now, t.check.KeyRules.Ban.Left(a.NextBan, now))
+			t.shard.nameBan(t.rules, t.check, now, t.check.KeyRules.Ban.Left(a.NextBan, now))
 		}
 	}
 	if a.Charged {
