@@ -2,8 +2,12 @@ package store
 
 import (
 	"cmp"
+	"crypto/rand"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -81,8 +85,8 @@ func (h *Leases) Due(now time.Time) []Check {
 	})
 }
 
-// those returns the charges that are like this, which is asked with the lock held, in an order that does not depend on that of a map: what a store is sent is then
-// the same each time.
+// those returns the charges that are like this, which is asked with the lock held. They are in an order that does not
+// depend on that of a map: so what a store is sent is the same each time.
 func (h *Leases) those(like func(lease) bool) (those []Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,3 +98,15 @@ func (h *Leases) those(like func(lease) bool) (those []Check) {
 	slices.SortFunc(those, func(a, b Check) int { return cmp.Compare(a.LeaseID, b.LeaseID) })
 	return those
 }
+
+var (
+	process     = strings.ToLower(rand.Text())
+	lastLeaseID atomic.Uint64
+)
+
+// Process returns a random name for this process. No other process has it.
+func Process() string { return process }
+
+// NewLeaseID returns a name for [Check].LeaseID, made of the process's name and a number. No other
+// charge has it.
+func NewLeaseID() string { return process + "-" + strconv.FormatUint(lastLeaseID.Add(1), 36) }
