@@ -11,6 +11,7 @@
 package memorystore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -105,6 +106,24 @@ func New(options Options) (*Store, error) {
 	}
 	return s, nil
 }
+
+// newClock returns a clock in microseconds since 1970 that never goes back: it is the wall clock at the
+// start plus the monotonic time since. So setting the wall clock while Caddy runs does not
+// change any limit.
+func newClock() func() int64 {
+	start := time.Now()
+	base := start.UnixMicro()
+	return func() int64 { return base + time.Since(start).Microseconds() }
+}
+
+// Apply changes how many keys are kept: 0 is [DefaultMaxKeys]. Keys above a lower bound stay until they expire. The returned function
+// goes back to the number before, unless another one was applied since.
+func (s *Store) Apply(maxKeys int) (revert func()) {
+	before := s.most.Swap(&maxKeys)
+	return func() { s.most.CompareAndSwap(&maxKeys, before) }
+}
+
+func (s *Store) maxKeys() int { return cmp.Or(*s.most.Load(), DefaultMaxKeys) }
 
 // Take implements [store.Store]. It fails only for a negative cost. It waits only for other
 // requests for the same shards, so it ignores the context.
