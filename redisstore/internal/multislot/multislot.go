@@ -144,13 +144,11 @@ func (r *request) split() (parts []*part) {
 func (r *request) inTurn(ctx context.Context, parts []*part) error {
 	pass, err := r.gather(parts...)
 	for _, p := range parts {
-		if p.sent || err != nil || !pass && p.order != orderAlone {
-			continue
+		if pass && err == nil && !p.sent {
+			p.sent = true
+			p.failed = r.TakeSlot(ctx, p.Checks, p.Decisions, r.amid)
+			pass, err = r.gather(p)
 		}
-		p.sent = true
-		p.failed = r.TakeSlot(ctx, p.Checks, p.Decisions, r.amid)
-		passes, failed := r.gather(p)
-		pass, err = pass && passes, failed
 	}
 	if !pass && !slices.ContainsFunc(parts, func(p *part) bool { return p.failed != nil && !protocol.IsUnwritten(p.failed) }) {
 		for _, p := range parts {
