@@ -105,17 +105,21 @@ func addedIP(server []any) (ip string) {
 // known nodes have the port: they are tried in turn, because one that is wrong sends back.
 func (t *Topology) sentTo(from *node.Node, slot uint16, text string, hop int) (to *node.Node, sure bool, err error) {
 	n := readName(text)
-	var some []*node.Node
-	for _, other := range t.all() {
-		if n.unknown() && other != from && strings.HasSuffix(other.Address, ":"+n.port) {
-			if other == t.owner(slot) {
+	if n.unknown() {
+		var some []*node.Node
+		for _, other := range t.all() {
+			switch {
+			case other == from || !strings.HasSuffix(other.Address, ":"+n.port):
+			case other == t.owner(slot):
 				return other, false, nil
+			default:
+				some = append(some, other)
 			}
-			some = append(some, other)
 		}
-	}
-	if len(some) > 0 {
-		return some[(hop-1)/2%len(some)], len(some) == 1, nil
+		if len(some) > 0 {
+			tried := (hop - 1) / 2 // there and back
+			return some[tried%len(some)], len(some) == 1, nil
+		}
 	}
 	address, err := n.address(from.Address)
 	if err != nil {
