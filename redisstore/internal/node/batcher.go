@@ -92,28 +92,24 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	}
 	b.mu.Lock()
 	b.push(r)
-	ready := b.ready(r.since)
-	if ready {
-		b.begin(r.since)
-	}
-	if r.hurried || !ready { // a call lasts longer than a request in a hurry can wait
+	if !b.ready(r.since) {
 		b.await()
-		if !ready {
-			b.awaitNext(r.since)
-		}
+		b.awaitNext(r.since)
 		b.mu.Unlock()
-		if ready {
-			b.start()
-		}
 		return r.wait(ctx)
 	}
-	if b.shared || b.waiting > 1 {
+	b.begin(r.since)
+	crowd := b.shared || b.waiting > 1
+	if crowd || r.hurried {
 		b.await()
+	}
+	if crowd && !r.hurried {
 		b.mu.Unlock()
-		runtime.Gosched()
+		runtime.Gosched() // others may come
 		b.mu.Lock()
 	}
-	if b.head != r || b.waiting > 1 || r.ended.Load() { // others came or took it along, or it is too late
+	// A call lasts longer than a request in a hurry can wait, others came or took it along, or it is too late.
+	if r.hurried || b.head != r || b.waiting > 1 || r.ended.Load() {
 		b.mu.Unlock()
 		b.start()
 		return r.wait(ctx)
@@ -123,7 +119,11 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	b.unfilled--
 	b.shared = false
 	b.mu.Unlock()
+	return b.lone(r)
+}
 
+// lone makes a call that was begun, for a request that shares it with no other.
+func (b *batcher) lone(r *Request) error {
 	c := newCall()
 	c.add(r)
 	now, failed := b.make(c)
