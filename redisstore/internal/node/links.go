@@ -161,15 +161,11 @@ func (n *Node) unlinked(ctx context.Context, send func(context.Context, *redis.C
 func (n *Node) over(link *link, err error) error {
 	n.heed(err)
 	_, said := err.(redis.Error) // see above
-	switch {
-	case err == nil, said && link.up && !redis.IsReadOnlyError(err):
-		n.links.put(link, true)
-		return err
-	case !link.up: // it may not have logged in
-		n.links.put(link, false)
+	up := link.up                // or else it may not have logged in
+	well := err == nil || said && up && !redis.IsReadOnlyError(err)
+	if n.links.put(link, well); well || !up {
 		return err
 	}
-	n.links.put(link, false)
 	if !replied(err) && Failure(err) != store.FailureTimeout {
 		n.links.mu.Lock()
 		n.links.clear()
