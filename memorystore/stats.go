@@ -38,9 +38,10 @@ func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 
 // count adds the keys that have not expired to the counts of their zones.
 func count[V any](kept *table[V], now int64, index map[uint32]int, counts []int64) {
-	for id := range kept.all(now) {
-		if i, ok := index[uint32(id[1])]; ok {
-			counts[i]++
+	for i := range kept.slots {
+		s := &kept.slots[i]
+		if zone, ok := index[uint32(s.id[1])]; ok && s.id[0] != 0 && s.expires > now {
+			counts[zone]++
 		}
 	}
 }

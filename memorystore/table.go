@@ -1,9 +1,6 @@
 package memorystore
 
-import (
-	"iter"
-	"math/bits"
-)
+import "math/bits"
 
 // stateID identifies the state of a key: a hash of zone, family and key, see [Store.place]. The first
 // number is never 0.
@@ -87,18 +84,6 @@ func (t *table[V]) drop(now int64) {
 	}
 	if n := max(leastSlots, 2*t.n); n < len(t.slots)/4 {
 		t.resize(n)
-	}
-}
-
-// all returns the IDs and values that have not expired.
-func (t *table[V]) all(now int64) iter.Seq2[stateID, V] {
-	return func(yield func(stateID, V) bool) {
-		for i := range t.slots {
-			s := &t.slots[i]
-			if s.id[0] != 0 && s.expires > now && !yield(s.id, s.value) {
-				return
-			}
-		}
 	}
 }
 

@@ -34,11 +34,11 @@ func TestTable(t *testing.T) {
 		}
 		live := maps.Clone(model)
 		maps.DeleteFunc(live, func(_ stateID, e entry) bool { return e.expires <= now })
-		for id, v := range kept.all(now) {
-			if e, ok := live[id]; !ok || e.value != v {
-				t.Fatalf("step %d: %x has %d, want %+v", step, id, v, e)
+		for _, s := range kept.slots {
+			if e, ok := live[s.id]; s.id[0] != 0 && s.expires > now && (!ok || e.value != s.value) {
+				t.Fatalf("step %d: %x has %d, want %+v", step, s.id, s.value, e)
 			}
-			delete(live, id)
+			delete(live, s.id)
 		}
 		if len(live) != 0 || kept.n != len(model) {
 			t.Fatalf("step %d: %d of %d entries are missing, %d are counted", step, len(live), len(model), kept.n)
