@@ -2,8 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -99,16 +97,13 @@ func (n *networks) look() bool {
 		n.known = 0
 	}
 	changes, all := make(map[string]map[netip.Prefix]*store.Network), true
-	for {
-		more, lost, err := n.read(changes)
-		if err != nil {
+	for more := true; more; {
+		var lost, ok bool
+		if more, lost, ok = n.read(changes); !ok {
 			return false // the next look sees all of it
 		}
 		if lost {
 			fresh, all = true, false
-		}
-		if !more {
-			break
 		}
 	}
 	if fresh {
@@ -125,33 +120,34 @@ func (n *networks) look() bool {
 	return all
 }
 
-// read reads the next changes, and reports whether there may be more, and whether Redis has lost some: then it begins again.
-func (n *networks) read(changes map[string]map[netip.Prefix]*store.Network) (more, lost bool, err error) {
+// read reads the next changes, and reports whether there may be more, whether Redis has lost some, and whether it has
+// answered. If some are lost, it begins again.
+func (n *networks) read(changes map[string]map[netip.Prefix]*store.Network) (more, lost, ok bool) {
 	ctx := context.Background()
 	text, err := n.of.evalText(ctx, lua.Networks.Text(), n.of.keys.Networks(), n.known, networksPerCall, n.of.keys.Network())
 	if err != nil {
-		return false, false, err
+		return false, false, false
 	}
 	here := n.now()
 	r := protocol.Reader{Rest: text}
 	now, last := r.Number(), r.Number()
 	if r.Short {
-		return false, false, errCutOff
+		return false, false, false
 	}
 	if last < n.known {
 		clear(changes)
 		n.known = 0
-		return last > 0, true, nil
+		return last > 0, true, true
 	}
 	found := 0
 	for ; r.Rest != ""; found++ {
 		mark, name, value := r.Number(), r.Sized(), r.Sized()
 		if r.Short {
-			return false, false, errCutOff
+			return false, false, false
 		}
 		n.known = mark
-		zone, network, err := parseNetworkName(name)
-		if err != nil {
+		zone, network, ok := parseNetworkName(name)
+		if !ok {
 			continue // of another version
 		}
 		if changes[zone] == nil {
@@ -161,19 +157,14 @@ func (n *networks) read(changes map[string]map[netip.Prefix]*store.Network) (mor
 			changes[zone][network], _ = store.ParseNetwork(network, value, now, here) // a damaged one has no effect
 		}
 	}
-	return found == networksPerCall, false, nil
+	return found == networksPerCall, false, true
 }
 
-var errCutOff = errors.New("redis answered networks that are cut off")
-
 // parseNetworkName reads a name that writeNetwork has made.
-func parseNetworkName(name string) (zone string, network netip.Prefix, err error) {
+func parseNetworkName(name string) (zone string, network netip.Prefix, ok bool) {
 	before, after, _ := strings.Cut(name, "/")
 	zone, errZone := url.PathUnescape(before)
 	text, errText := url.PathUnescape(after)
 	network, errNetwork := netip.ParsePrefix(text)
-	if err := errors.Join(errZone, errText, errNetwork); err != nil {
-		return "", network, fmt.Errorf("%q names no network: %w", name, err)
-	}
-	return zone, network, nil
+	return zone, network, errZone == nil && errText == nil && errNetwork == nil
 }
