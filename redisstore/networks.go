@@ -100,7 +100,8 @@ func (n *networks) look() bool {
 	for more := true; more; {
 		var lost, ok bool
 		if more, lost, ok = n.read(changes); !ok {
-			return false // the next look sees all of it
+			n.known, n.looked = 0, time.Time{} // what was read is in no tree: the next look sees all of it
+			return false
 		}
 		if lost {
 			fresh, all = true, false
