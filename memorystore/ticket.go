@@ -143,22 +143,17 @@ func (s *shard) lease(c *store.Check, id stateID, leases *algorithms.Leases, par
 	s.leases.put(id, leases, now+leaser.Decide(leases, params, now, 0).ResetAfter.Microseconds())
 }
 
-// adjust locks the shard and adjusts a charge. It reports whether that changed the state of a
-// Counter.
-func (t *ticket) adjust(s *Store, to *store.Adjustment) bool {
+// adjust locks the shard, changes a charge, and keeps the state as charge does. It reports whether that changed the state
+// of a Counter. A refund to a key without a state does not make one.
+func (t *ticket) adjust(s *Store, to *store.Adjustment) (changed bool) {
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock()
 	now := s.now()
 	prepared, states := to.Rule.ChargedBy(to.Override, now)
+	params := prepared.Params
 	if to.Override != "" {
 		t.countIn(s, states)
 	}
-	return t.adjustLocked(s, now, to, prepared.Params)
-}
-
-// adjustLocked changes a charge, and keeps the state as charge does. A refund to a key
-// without a state does not make one.
-func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment, params algorithms.Params) (changed bool) {
 	switch a := to.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, &t.shard.numbers, now)
