@@ -6,10 +6,7 @@
 // two forms: most calls ask only about counters without key rules, which counters.lua charges, and groups.lua does the rest.
 package lua
 
-import (
-	"embed"
-	"sync"
-)
+import "embed"
 
 //go:embed *.lua
 var parts embed.FS
@@ -31,15 +28,6 @@ const (
 
 // whole are all scripts.
 var whole = []Script{Beat, Get, Look, Network, Networks, Set, Take, Unban}
-
-// texts returns the scripts. It puts them together once, when they are first needed.
-var texts = sync.OnceValue(func() map[Script]string {
-	made, err := Make(parts.ReadFile)
-	if err != nil {
-		panic(err) // a part is wrong, which tests of this package find
-	}
-	return made
-})
 
 // Text returns the script.
 func (s Script) Text() string { return texts()[s] }

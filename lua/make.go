@@ -1,10 +1,12 @@
 package lua
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -37,48 +39,36 @@ var (
 	word    = regexp.MustCompile(`\b[A-Z][A-Z_]+\b`)
 )
 
-// Make returns the scripts by name. Read returns a part.
+// texts returns the scripts by name. It puts them together once, when they are first needed.
 //
 // A line --[[include part.lua]] is replaced by a part, and --[[charge port.lua]] by what take of a Counter's port
 // does, with the names that charge.lua has for its parameters and results. Lines of comments
 // are left out. A number in a text is faster than a variable, so words in capitals are replaced by numbers.
-func Make(read func(name string) ([]byte, error)) (map[Script]string, error) {
-	m := maker{read: read}
+var texts = sync.OnceValue(func() map[Script]string {
 	made := make(map[Script]string)
 	for _, name := range whole {
-		text := comment.ReplaceAllString(m.part(string(name)), "")
-		made[name] = word.ReplaceAllStringFunc(text, func(word string) string {
-			if number, ok := numbers[word]; ok {
-				return number
-			}
-			return word
-		})
+		text := comment.ReplaceAllString(part(string(name)), "")
+		made[name] = word.ReplaceAllStringFunc(text, func(word string) string { return cmp.Or(numbers[word], word) })
 	}
-	return made, m.err
-}
-
-// maker reads parts, and keeps the first error.
-type maker struct {
-	read func(name string) ([]byte, error)
-	err  error
-}
+	return made
+})
 
 // part returns a part with all that it includes.
-func (m *maker) part(name string) string {
-	text, err := m.read(name)
-	if err != nil && m.err == nil {
-		m.err = err
+func part(name string) string {
+	text, err := parts.ReadFile(name)
+	if err != nil {
+		panic(err)
 	}
-	return m.expand(string(text))
+	return expand(string(text))
 }
 
 // expand puts parts where a text includes them, as far to the right as the marks.
-func (m *maker) expand(text string) string {
+func expand(text string) string {
 	return marker.ReplaceAllStringFunc(text, func(mark string) string {
 		found := marker.FindStringSubmatch(mark)
-		part := m.part(found[3])
+		part := part(found[3])
 		if found[2] == "charge" {
-			part = m.charge(found[3], part)
+			part = charge(part)
 		}
 		return found[1] + strings.TrimSuffix(strings.ReplaceAll(part, "\n", "\n"+found[1]), found[1])
 	})
@@ -86,12 +76,8 @@ func (m *maker) expand(text string) string {
 
 // charge returns the part of a Counter's port that charges. Its parameters and its state get the names that they have
 // where it is put, because an assignment costs time in each call.
-func (m *maker) charge(name, port string) string {
+func charge(port string) string {
 	part := charges.FindStringSubmatch(port)
-	if part == nil {
-		m.err = fmt.Errorf("%s has no function that charges", name)
-		return ""
-	}
 	text := part[2]
 	results := strings.Split(part[3], ", ")
 	for i, name := range []string{"ok", "room", "till", "x", "y", "z"} { // faster than all at once
@@ -103,5 +89,5 @@ func (m *maker) charge(name, port string) string {
 			text = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(text, to[i])
 		}
 	}
-	return m.expand(strings.ReplaceAll(text, "--[[muldiv]]", "--[[include muldiv.lua]]"))
+	return expand(strings.ReplaceAll(text, "--[[muldiv]]", "--[[include muldiv.lua]]"))
 }
