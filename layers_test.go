@@ -36,20 +36,20 @@ var layers = []struct {
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 999, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
 	{"lua", layer{lines: 1150, kB: 44, own: "algorithms store"}},
-	{"memorystore", layer{lines: 874, kB: 26, own: "algorithms internal/advice store"}},
+	{"memorystore", layer{lines: 835, kB: 26, own: "algorithms internal/advice store"}},
 	{"internal/throttle", layer{lines: 11, kB: 2}},
 	{"redisstore/internal/keys", layer{lines: 50, kB: 2, own: "store"}},
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},
 	{"redisstore/internal/protocol", layer{lines: 850, kB: 24, own: "algorithms internal/msgpack lua store"}},
 	{"redisstore/internal/outbox", layer{lines: 180, kB: 5, own: "algorithms store"}},
-	{"redisstore/internal/node", layer{lines: 1757, kB: 47, own: "internal/advice redisstore/internal/protocol store"}},
+	{"redisstore/internal/node", layer{lines: 1690, kB: 47, own: "internal/advice redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{lines: 660, kB: 18, own: "internal/advice redisstore/internal/node store"}},
 	{"redisstore/internal/link", layer{lines: 450, kB: 13, own: "algorithms internal/throttle redisstore/internal/keys redisstore/internal/layer " +
 		"redisstore/internal/node redisstore/internal/outbox redisstore/internal/protocol store"}},
 	{"redisstore/internal/multislot", layer{lines: 190, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer " +
+	{"redisstore", layer{lines: 1377, kB: 44, own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer " +
 		"redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
 		"redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 295, kB: 8}},
@@ -59,13 +59,13 @@ var layers = []struct {
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/lab/replay/logs", layer{lines: 1205, kB: 38, own: "internal/say"}},
-	{"internal/lab/replay", layer{lines: 410, kB: 14, own: "internal/say internal/uplot internal/web"}},
+	{"internal/lab/replay", layer{lines: 412, kB: 14, own: "internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 14, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 601, kB: 19, caddy: true, own: "internal/suggest"}},
-	{"internal/placeholder", layer{lines: 221, kB: 10, caddy: true, own: "internal/clientip internal/suggest"}},
+	{"internal/placeholder", layer{lines: 221, kB: 8, caddy: true, own: "internal/clientip internal/suggest"}},
 	{"internal/request/key", layer{lines: 698, kB: 21, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 244, kB: 7, own: "internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
@@ -110,13 +110,16 @@ var layers = []struct {
 	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/operate/shell internal/outcome"}},
 	{"internal/operate/peek", layer{lines: 254, kB: 9, caddy: true, own: "algorithms config internal/adminapi internal/duration internal/operate/why " +
 		"internal/outcome internal/pool internal/request/key internal/request/zone store"}},
-	{"internal/operate/explain", layer{lines: 314, kB: 11, caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock internal/lab/trial " +
-		"internal/lab/walk internal/operate/peek internal/operate/why internal/outcome internal/pool internal/request/limiter internal/request/zone store"}},
-	{"internal/operate/running", layer{lines: 665, kB: 23, caddy: true, own: "algorithms config internal/adminapi internal/lab/compare internal/lab/trial " +
-		"internal/logging internal/operate/fleet internal/operate/peek internal/outcome internal/pool internal/request/zone internal/stats internal/topk store"}},
+	{"internal/operate/explain", layer{lines: 314, kB: 11, caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock " +
+		"internal/lab/trial internal/lab/walk internal/operate/peek internal/operate/why internal/outcome internal/pool internal/request/limiter " +
+		"internal/request/zone store"}},
+	{"internal/operate/running", layer{lines: 665, kB: 23, caddy: true, own: "algorithms config internal/adminapi internal/lab/compare " +
+		"internal/lab/trial internal/logging internal/operate/fleet internal/operate/peek internal/outcome internal/pool internal/request/zone " +
+		"internal/stats internal/topk store"}},
 	{"internal/operate/admin", layer{lines: 1395, kB: 48, caddy: true, own: "adaptive config internal/adminapi internal/clientip internal/duration " +
 		"internal/feed internal/logging internal/operate/doctor internal/operate/explain internal/operate/fleet internal/operate/page internal/operate/peek " +
-		"internal/operate/running internal/operate/why internal/outcome internal/pool internal/request/key internal/request/zone internal/suggest internal/topk store"}},
+		"internal/operate/running internal/operate/why internal/outcome internal/pool internal/request/key internal/request/zone internal/suggest " +
+		"internal/topk store"}},
 	{"internal/lab/cases", layer{lines: 1099, kB: 36, caddy: true, own: "algorithms config internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/operate/peek internal/option internal/outcome internal/pool " +
 		"internal/request/limiter internal/say internal/suggest store"}},
