@@ -12,9 +12,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// began is from when times are counted.
-var began = time.Now()
-
 // links are the connections to a Redis. They take the place of the pool of go-redis, which looks at each connection
 // before each use, and at its limits. A call that finds none free makes one.
 //
@@ -30,15 +27,15 @@ type links struct {
 	count atomic.Int32  // including those in use, without those that are being made
 
 	mu    sync.Mutex
-	free  []*link       // the most recently used last
-	since time.Duration // only those are used that were made later, since began
+	free  []*link   // the most recently used last
+	since time.Time // only those are used that were made later
 }
 
 // link is a connection.
 type link struct {
 	*redis.Conn
-	made time.Duration // when its making was begun, since began
-	up   bool          // it was used
+	made time.Time // when its making was begun
+	up   bool      // it was used
 }
 
 // get takes a link that is free, if there is one.
@@ -70,7 +67,7 @@ func (l *links) pop() *link {
 // put ends the use of a link. Others may use it if it is well.
 func (l *links) put(link *link, well bool) {
 	l.mu.Lock()
-	if well = well && link.made > l.since; well {
+	if well = well && link.made.After(l.since); well {
 		if !link.up { // before others have it
 			link.up = true
 			l.count.Add(1)
@@ -104,7 +101,7 @@ const trustTime = 100 * time.Millisecond
 func (l *links) distrust() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := time.Since(began); l.since == 0 || now-l.since >= trustTime {
+	if now := time.Now(); now.Sub(l.since) >= trustTime {
 		l.since = now
 		l.clear()
 	}
@@ -147,7 +144,7 @@ func (n *Node) use(ctx context.Context, send func(context.Context, *redis.Conn) 
 	}
 }
 
-func (n *Node) newLink() *link { return &link{Conn: n.client.Conn(), made: time.Since(began)} }
+func (n *Node) newLink() *link { return &link{Conn: n.client.Conn(), made: time.Now()} }
 
 // unlinked has what would be sent get the error that there is no connection, from go-redis.
 func (n *Node) unlinked(ctx context.Context, send func(context.Context, *redis.Conn) error) error {

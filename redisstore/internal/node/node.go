@@ -43,7 +43,7 @@ type Node struct {
 // so. Calls that are careful from the start write nothing, so they keep theirs.
 type replica struct {
 	said  *protocol.UnwrittenError
-	until time.Duration // since began
+	until time.Time
 }
 
 // New returns the node at an address. It does not connect.
@@ -141,7 +141,7 @@ func (n *Node) evaluate(ctx context.Context, b *protocol.Batch, asking bool) err
 
 // evalsha makes the command of a call.
 func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd {
-	if r := n.replica.Load(); r != nil && b.Checks() > 0 && time.Since(began) < r.until {
+	if r := n.replica.Load(); r != nil && b.Checks() > 0 && time.Now().Before(r.until) {
 		b.TakeCare(r.said)
 	}
 	return redis.NewStringCmd(ctx, b.Call(n.config.Script.Load())...)
@@ -162,7 +162,7 @@ func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringC
 		case tries > 0 || !said.Demoted():
 			unwritten := protocol.Unwritten(err.Error())
 			if b.TakeCare(unwritten); said.Demoted() {
-				n.replica.Store(&replica{unwritten, time.Since(began) + trustTime})
+				n.replica.Store(&replica{unwritten, time.Now().Add(trustTime)})
 			}
 		}
 		cmd = redis.NewStringCmd(ctx, args(n.config.Script.Load())...)
