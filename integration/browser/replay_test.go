@@ -96,7 +96,7 @@ func TestReplayPage(t *testing.T) {
 	p.resize(1100, 900, "light")
 	p.open("file://" + filepath.Join(dir, "report.html"))
 	p.untilText("h2", "Zone clients")
-	p.until("the day", `document.querySelector('.uplot canvas')`)
+	p.until("the day", `document.querySelector('svg .day')`)
 	said := eval[[]string](p, `[...document.querySelector('main').children].map(e => e.innerText)`)
 	for i, want := range []string{"Zone clients would have refused 16.1% of its requests, and 1 of 141 clients.", "Nov 20, 2026", "3,100 requests of 141 clients"} {
 		if !strings.HasPrefix(said[i], want) {
@@ -137,6 +137,10 @@ func TestReplayPage(t *testing.T) {
 		}
 	}
 
+	p.drag("svg:has(.day)", 0.6)
+	if tip := eval[string](p, `document.querySelector('.tip').textContent`); !strings.HasSuffix(tip, " refused") || !strings.Contains(tip, " admitted, ") {
+		t.Errorf("under the mouse the day says %q", tip)
+	}
 	p.accessible("light")
 	p.resize(400, 900, "dark")
 	p.until("the narrow page", `document.documentElement.scrollWidth <= 400 && getComputedStyle(document.body).backgroundColor === 'rgb(22, 27, 34)'`)
@@ -213,7 +217,7 @@ func TestReplayScreenshots(t *testing.T) {
 	for scheme, name := range map[string]string{"light": "replay.png", "dark": "replay-dark.png"} {
 		p.resize(900, 700, scheme)
 		p.open("file://" + filepath.Join(dir, "report.html"))
-		p.until("the day", `document.querySelector('.uplot canvas')`)
+		p.until("the day", `document.querySelector('svg .day')`)
 		savePicture(t, filepath.Join(to, name), p.screenshot())
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/uplot"
 	"github.com/seed-161337e5/caddyratelimit/internal/web"
 )
 
@@ -29,19 +28,17 @@ var modular = regexp.MustCompile(`(?m)^(import .*|export )`)
 
 // WriteHTML writes the report as a page: a single file that loads nothing and runs from a disk. All
 // texts of the logs are in one JSON value, and come into the page as text. A policy in the page forbids
-// all scripts but those that belong to it, and all connections.
+// all scripts but its own, and all connections.
 func (r *Result) WriteHTML(to io.Writer) error {
 	// Within strings, json writes <, > and & as escapes, so no text can end the element.
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	own := modular.ReplaceAllString("\"use strict\";\n"+assets(scripts...), "")
+	script := modular.ReplaceAllString("\"use strict\";\n"+assets(scripts...), "")
 	style := assets("static/base.css", "html/report.css")
-	return page.Execute(to, map[string]any{
-		"Data": string(data), "License": uplot.License,
-		"Scripts": []string{uplot.Script, own}, "ScriptSources": hashes(uplot.Script, own),
-		"Styles": []string{uplot.Style, style}, "StyleSources": hashes(uplot.Style, style),
+	return page.Execute(to, map[string]string{
+		"Data": string(data), "Script": script, "ScriptSource": source(script), "Style": style, "StyleSource": source(style),
 	})
 }
 
@@ -62,12 +59,8 @@ func assets(names ...string) string {
 	return all.String()
 }
 
-// hashes lists the sources of a Content-Security-Policy.
-func hashes(sources ...string) string {
-	list := make([]string, len(sources))
-	for i, text := range sources {
-		sum := sha256.Sum256([]byte(text))
-		list[i] = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	}
-	return strings.Join(list, " ")
+// source is the source of a text in a Content-Security-Policy: its hash.
+func source(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

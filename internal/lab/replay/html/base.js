@@ -7,7 +7,6 @@ const sameDay = new Date(data.from).toDateString() === new Date(data.to).toDateS
 const moment = (when) => new Date(when).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 const momentStyle = sameDay ? { timeStyle: "medium" } : { dateStyle: "short", timeStyle: "medium" };
 const exact = (when) => new Date(when).toLocaleString(undefined, momentStyle);
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
 // list makes a table of rows, in which the cells after the first are numbers. One that is too wide scrolls by itself.
 const list = (name, titles, rows) => el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name },
@@ -32,3 +31,26 @@ const hatch = () => svg("defs", {},
 
 // pictureWidth is that of the place for pictures, so that their texts have the size of other texts.
 const pictureWidth = () => Math.min(1088, Math.max(320, document.documentElement.clientWidth - 32));
+
+// A chart has figures at its left, and below it names and a title. shownWidth is what remains for what it shows.
+const left = 70, right = 24, below = 48;
+const shownWidth = () => pictureWidth() - left - right;
+
+// chart makes a picture. Figures are at the places that y has for them, and each name comes with its place.
+const chart = (label, height, figures, y, names, title, ...parts) => {
+	const width = pictureWidth(), middle = left + shownWidth() / 2;
+	return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+		figures.map((n) => [svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }),
+			svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
+		names.map(([x, name]) => svg("text", { x, y: height - below + 18, "text-anchor": "middle" }, name)),
+		svg("text", { x: middle, y: height - 8, "text-anchor": "middle" }, title), parts);
+};
+
+// placeOf is the place of an event in a picture.
+const placeOf = (event, picture) => {
+	const box = picture.getBoundingClientRect(), scale = pictureWidth() / box.width;
+	return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+};
+
+// tipOf is a line that says what is under the mouse.
+const tipOf = () => el("p", { class: "note tip", "aria-live": "off" });

@@ -2,38 +2,30 @@
 // are those that were tried, so what is shown beside them is exact.
 const clients = (zone, moved) => {
 	const limits = zone.what_if.filter((w) => w.window === zone.window);
-	const [width, height, left, right, top, bottom] = [pictureWidth(), 390, 70, 24, 30, 48];
-	const total = zone.keys, peaks = zone.peaks;
+	const height = 390, high = height - 30 - below, total = zone.keys, peaks = zone.peaks;
 	const most = Math.max(peaks.length ? peaks[0][1] : 1, ...limits.map((w) => w.events));
-	const across = logarithmic(total, width - left - right, 0), up = logarithmic(most * 1.15, height - top - bottom, 0);
-	const x = (rank) => left + across(rank), y = (peak) => height - bottom - up(peak);
+	const across = logarithmic(total, shownWidth(), 0), up = logarithmic(most * 1.15, high, 0);
+	const x = (rank) => left + across(rank), y = (peak) => height - below - up(peak), edge = left + shownWidth();
 
-	let path = "M" + left + " " + (height - bottom);
+	let path = "M" + left + " " + (height - below);
 	for (const [i, [rank, peak]] of peaks.entries()) {
 		const next = i + 1 < peaks.length ? peaks[i + 1][0] : total + 1;
 		path += `V${y(peak).toFixed(1)}H${x(Math.min(next, Math.max(total, 2))).toFixed(1)}`;
 	}
-	path += "V" + (height - bottom) + "Z";
-	const clip = svg("rect", { x: 0, y: 0, width, height: 0 });
-	const line = svg("line", { class: "limit", x1: left, x2: width - right });
-	const handle = svg("rect", { class: "handle", x: width - right - 34, width: 34, height: 16, rx: 8 });
-	const label = svg("text", { class: "limit-label", x: width - right - 42, "text-anchor": "end" });
-	const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: limits.length ? "drag" : "", role: "img",
-		"aria-label": clientsLabel(zone) },
+	path += "V" + (height - below) + "Z";
+	const clip = svg("rect", { x: 0, y: 0, width: pictureWidth(), height: 0 });
+	const line = svg("line", { class: "limit", x1: left, x2: edge });
+	const handle = svg("rect", { class: "handle", x: edge - 34, width: 34, height: 16, rx: 8 });
+	const label = svg("text", { class: "limit-label", x: edge - 42, "text-anchor": "end" });
+	const picture = chart(clientsLabel(zone), height, decades(most * 1.15), y, decades(total).map((n) => [x(n), number(n)]),
+		"clients, the busiest first",
 		hatch(), svg("clipPath", { id: "above" }, clip),
-		decades(most * 1.15).map((n) =>
-			[svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }),
-			svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
-		decades(total).filter((n) => n <= Math.max(total, 10)).map((n) => [
-			svg("line", { class: "grid", x1: x(n), x2: x(n), y1: top, y2: height - bottom }),
-			svg("text", { x: x(n), y: height - bottom + 18, "text-anchor": "middle" }, number(n))]),
-		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" },
-			"clients, the busiest first"),
+		decades(total).map((n) => svg("line", { class: "grid", x1: x(n), x2: x(n), y1: height - below - high, y2: height - below })),
 		svg("text", { x: left, y: 16 }, zone.window ? "the most in any " + zone.length : "the most at the same time"),
 		svg("path", { class: "below", d: path }),
-		limits.length ? svg("g", { "clip-path": "url(#above)" }, svg("path", { class: "above", d: path }),
-			svg("path", { class: "hatched", d: path })) : "",
-		limits.length ? [line, handle, label] : "");
+		limits.length ? [svg("g", { "clip-path": "url(#above)" }, svg("path", { class: "above", d: path }),
+			svg("path", { class: "hatched", d: path })), line, handle, label] : "");
+	if (limits.length) picture.classList.add("drag");
 
 	const requests = el("output", {}), keys = el("output", {}), named = el("output", {});
 	const shares = [el("span", { class: "note" }), el("span", { class: "note" })];
@@ -61,19 +53,15 @@ const clients = (zone, moved) => {
 	};
 	range.addEventListener("input", () => set(Number(range.value)));
 
-	const tip = el("p", { class: "note tip", "aria-live": "off" });
-	const position = (event) => {
-		const box = picture.getBoundingClientRect(), scale = width / box.width;
-		return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
-	};
+	const tip = tipOf();
 	const drag = (event) => {
-		const [, at] = position(event);
+		const [, at] = placeOf(event, picture);
 		let best = 0;
 		for (const i of limits.keys()) if (Math.abs(y(limits[i].events) - at) < Math.abs(y(limits[best].events) - at)) best = i;
 		set(best);
 	};
 	const hover = (event) => {
-		const rank = Math.round(10 ** (((position(event)[0] - left) / (width - left - right)) * Math.log10(Math.max(total, 10))));
+		const rank = Math.round(10 ** (((placeOf(event, picture)[0] - left) / shownWidth()) * Math.log10(Math.max(total, 10))));
 		if (rank < 1 || rank > total) return;
 		const entry = peaks.findLast(([from]) => from <= rank);
 		if (!entry) return;

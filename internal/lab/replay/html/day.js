@@ -1,83 +1,20 @@
-// day draws admitted and refused requests over time, one on top of the other.
+// day draws the requests of all clients over time.
 const day = (zone) => {
-	const { start, step, admitted, refused } = zone.series;
-	const times = admitted.map((_, i) => (start + i * step) / 1000);
-	times.push((start + admitted.length * step) / 1000);
-	const again = (list) => list.concat(list.slice(-1));
-	const all = again(admitted.map((n, i) => n + refused[i]));
-	const box = el("div", { class: "chart", tabindex: 0, role: "group", "aria-label": dayLabel(zone) });
-	const first = times[0], last = times[times.length - 1];
-	let plot, from = first, to = last;
-
-	const scale = (a, b) => {
-		const length = Math.min(Math.max(b - a, (5 * step) / 1000), last - first);
-		from = Math.min(Math.max(a, first), last - length);
-		to = from + length;
-		plot.setScale("x", { min: from, max: to });
-	};
-	const move = (by) => scale(from + by * (to - from), to + by * (to - from));
-	const zoom = (by) => scale((from + to - (to - from) * by) / 2, (from + to + (to - from) * by) / 2);
-	const keys = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => move(-0.25),
-		ArrowRight: () => move(0.25), 0: () => scale(first, last), Escape: () => scale(first, last) };
-	box.addEventListener("keydown", (event) => {
-		if (!keys[event.key]) return;
-		event.preventDefault();
-		keys[event.key]();
+	const { start, step, admitted, refused } = zone.series, end = start + step * admitted.length;
+	const height = 270, high = height - below - 10, most = Math.max(1, ...totals(zone.series));
+	const x = (at) => left + (at - start) / (end - start) * shownWidth(), y = (n) => 10 + high - n / most * high;
+	const names = times(start, end, shownWidth() / 70).map((at) => [x(at), hour(at)]);
+	const picture = chart(dayLabel(zone), height, figures(most), y, names, "the time, in the time zone of this browser",
+		svg("g", { class: "day", transform: `translate(${left} 10)` }, stack(zone.series, most, shownWidth(), high)));
+	const tip = tipOf();
+	picture.addEventListener("pointermove", (event) => {
+		const i = Math.floor((placeOf(event, picture)[0] - left) / shownWidth() * admitted.length);
+		if (i in admitted) setText(tip, `${exact(start + i * step)}: ${number(admitted[i])} admitted, ${number(refused[i])} refused`);
 	});
-
-	const stripes = () => {
-		const tile = document.createElement("canvas");
-		tile.width = tile.height = 8;
-		const c = tile.getContext("2d");
-		c.fillStyle = color("refused-soft");
-		c.fillRect(0, 0, 8, 8);
-		c.strokeStyle = color("refused");
-		c.lineWidth = 2;
-		for (const at of [-8, 0, 8]) {
-			c.beginPath();
-			c.moveTo(at, 8);
-			c.lineTo(at + 8, 0);
-			c.stroke();
-		}
-		return c.createPattern(tile, "repeat");
-	};
-	const draw = () => {
-		if (plot) plot.destroy();
-		const axis = { stroke: color("muted"), grid: { stroke: color("line"), width: 1 },
-			ticks: { stroke: color("line"), width: 1 } };
-		const stepped = uPlot.paths.stepped({ align: 1 });
-		plot = new uPlot({
-			width: box.clientWidth || 1000, height: 240,
-			cursor: { drag: { x: true, y: false } },
-			scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1) * 1.05] } },
-			axes: [{ ...axis, space: 70, values: (_, splits) => splits.map(hour) },
-				{ ...axis, size: 70,
-				values: (_, values) => values.map((v) => (Number.isInteger(v) ? number(v) : "")) }],
-			series: [
-				{ value: (_, v) => (v === null ? "" : exact(v * 1000)) },
-				{ label: "refused (striped)", stroke: color("refused"), fill: stripes(), width: 1.5, paths: stepped,
-					points: { show: false },
-					value: (u, v, _, i) => (i === null ? "" : number(all[i] - again(admitted)[i])) },
-				{ label: "admitted (plain)", stroke: color("admitted-edge"), fill: color("admitted"), width: 1.5,
-					paths: stepped, points: { show: false },
-					value: (_, v) => (v === null ? "" : number(v)) },
-			],
-			hooks: { setScale: [(u, key) => { if (key === "x") [from, to] = [u.scales.x.min, u.scales.x.max]; }] },
-		}, [times, all, again(admitted)], box);
-	};
-	const tool = (label, sign, act) => button(sign, act, { "aria-label": label, title: label });
-	return {
-		element: el("section", {},
-			el("h3", {}, "The day"),
-			note(`Across: the time; up: the requests of all clients in each step of ${duration(step / 1000)}. Times are in the time zone of this `,
-				"browser. Drag to zoom in; double-click to show all. With the keyboard: + − ← → 0."),
-			el("div", { class: "tools" },
-				tool("Zoom in", "+", () => zoom(0.5)), tool("Zoom out", "−", () => zoom(2)),
-					tool("Earlier", "←", () => move(-0.25)),
-				tool("Later", "→", () => move(0.25)), tool("Show all", "all", () => scale(first, last))),
-			box),
-		draw,
-	};
+	return el("section", {},
+		el("h3", {}, "The day"),
+		note(`Across: the time; up: the requests of all clients in each step of ${duration(step / 1000)}. Striped: what is refused.`),
+		picture, tip);
 };
 
 const dayLabel = (zone) => {
@@ -87,10 +24,43 @@ const dayLabel = (zone) => {
 		" refused" + worst;
 };
 
+const totals = ({ admitted, refused }) => admitted.map((n, i) => n + refused[i]);
+
+// stack draws requests over time, and on top what is refused. What is there is seen: it has two pixels at least.
+const stack = ({ admitted, refused }, most, width, height) => {
+	const x = (i) => (i / admitted.length * width).toFixed(1);
+	const y = (n) => n ? Math.min(height - 2, height - n / most * height) : height;
+	let plain = `M0 ${height}`, striped = "";
+	admitted.forEach((n, i) => {
+		const top = y(n + refused[i]), edge = n && refused[i] ? Math.max(y(n), top + 2) : y(n);
+		plain += `V${edge.toFixed(1)}H${x(i + 1)}`;
+		if (refused[i]) striped += `M${x(i)} ${top.toFixed(1)}H${x(i + 1)}V${edge.toFixed(1)}H${x(i)}z`;
+	});
+	return [svg("path", { class: "plain", d: plain + `V${height}z` }), svg("path", { class: "above", d: striped }),
+		svg("path", { class: "hatched", d: striped })];
+};
+
+// figures are 0 and at most five round numbers up to most.
+const figures = (most) => {
+	const power = 10 ** Math.floor(Math.log10(Math.max(most / 5, 1)));
+	const step = [1, 2, 5, 10].map((n) => n * power).find((n) => most / n <= 5);
+	return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
+};
+
+// times are round moments of the reader's time zone, not more than most.
+const times = (start, end, most) => {
+	const all = [], at = new Date(start), minutes = (end - start) / 60_000;
+	const step = [1, 5, 15, 60, 180, 360, 720].find((n) => minutes / n <= most) ?? 1440 * Math.ceil(minutes / 1440 / most);
+	for (at.setHours(0, 0, 0, 0); at < end; at.setMinutes(at.getMinutes() + step)) {
+		if (at >= start) all.push(Number(at));
+	}
+	return all;
+};
+
 // hour is a time of the day, or the date where a day begins.
-const hour = (seconds) => {
-	const at = new Date(seconds * 1000);
-	return at.getHours() || at.getMinutes() || at.getSeconds()
+const hour = (when) => {
+	const at = new Date(when);
+	return at.getHours() || at.getMinutes()
 		? at.toLocaleTimeString(undefined, { timeStyle: "short" })
 		: at.toLocaleDateString(undefined, { month: "short", day: "numeric" });
 };

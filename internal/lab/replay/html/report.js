@@ -25,12 +25,10 @@ const verdict = (zone) => zone.refused
 
 const box = (title, ...children) => el("div", { class: "unknown" }, el("strong", {}, title), children);
 
-// showZone draws all of a zone, at the width and in the colors of the moment.
+// showZone draws all of a zone, at the width of the moment.
 const showZone = (zone) => {
-	const time = day(zone), curve = whatIf(zone);
-	picked.replaceChildren(...nodes([summary(zone), time.element, clients(zone, curve.moved), curve.element,
-		who(zone)]));
-	time.draw();
+	const curve = whatIf(zone);
+	picked.replaceChildren(...nodes([summary(zone), day(zone), clients(zone, curve.moved), curve.element, who(zone)]));
 	shown = zone;
 };
 
@@ -68,4 +66,3 @@ const again = () => {
 };
 again();
 addEventListener("resize", () => { if (pictureWidth() !== width) again(); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);

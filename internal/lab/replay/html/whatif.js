@@ -4,20 +4,20 @@ const whatIf = (zone) => {
 	const moved = (w) => {
 		for (const name of ["x1", "x2"]) marker.setAttribute(name, place(w));
 	};
-	const [width, height, left, right, top, bottom] = [pictureWidth(), 300, 70, 24, 34, 48];
-	const marker = svg("line", { class: "limit", "stroke-dasharray": "1 4", y1: top, y2: height - bottom });
+	const width = pictureWidth(), height = 300, top = 34, bottom = height - below;
+	const marker = svg("line", { class: "limit", "stroke-dasharray": "1 4", y1: top, y2: bottom });
 	const least = limits.length ? limits[0].events : 1, most = limits.length ? limits[limits.length - 1].events : 1;
 	const high = Math.max(10, ...limits.map((w) => Math.max(w.refused, w.keys_refused)));
-	const up = logarithmic(high, height - top - bottom - 14, 14), y = (n) => height - bottom - 14 - up(n);
+	const up = logarithmic(high, bottom - top - 14, 14), y = (n) => bottom - 14 - up(n);
 	const place = (w) => left +
-		(most > least ? (Math.log(w.events / least) / Math.log(most / least)) * (width - left - right) : 0);
+		(most > least ? (Math.log(w.events / least) / Math.log(most / least)) * shownWidth() : 0);
 	const curve = (pick) => limits.map((w, i) => (i ? "L" : "M") + place(w).toFixed(1) + " " +
 		y(pick(w)).toFixed(1)).join("");
 	// Of two marks that are close, each has its text on its own side, as long as that is in the picture.
 	const mark = (w, kind, text, above, other) => {
 		const at = place(w), before = other ? at < place(other) : at > width / 2;
 		const late = before ? at > 120 : at > width - 120;
-		return [svg("line", { class: kind, x1: at, x2: at, y1: top - (above ? 16 : 0), y2: height - bottom }),
+		return [svg("line", { class: kind, x1: at, x2: at, y1: top - (above ? 16 : 0), y2: bottom }),
 			svg("text", { class: "strong", x: at + (late ? -6 : 6), y: top - (above ? 6 : -10),
 				"text-anchor": late ? "end" : "start" }, text)];
 	};
@@ -25,14 +25,8 @@ const whatIf = (zone) => {
 	const ticks = limits.filter((w, i) => i === 0 || i === limits.length - 1 || /^[125]0*$/.test(String(w.events)));
 	const shown = ticks.filter((w, i) => i === 0 || place(w) - place(ticks[i - 1]) > 40);
 	const picture = limits.length < 2 ? ""
-		: svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": whatIfLabel(zone, now, knee) },
-		[0, ...decades(high)].map((n) =>
-			[svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }),
-			svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
-		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" },
-			number(w.events))),
-		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" },
-			zone.window ? "limit per " + zone.length : "limit"),
+		: chart(whatIfLabel(zone, now, knee), height, [0, ...decades(high)], y,
+		shown.map((w) => [place(w), number(w.events)]), zone.window ? "limit per " + zone.length : "limit",
 		svg("path", { class: "curve requests", d: curve((w) => w.refused) }),
 			svg("path", { class: "curve clients", d: curve((w) => w.keys_refused) }),
 		now ? mark(now, "now", "now " + now.limit, false, knee) : "",

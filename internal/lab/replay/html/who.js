@@ -3,7 +3,7 @@ const who = (zone) => {
 	const title = el("h3", {}, "Clients that would be refused");
 	if (!zone.top.length) return el("section", {}, title, el("p", {}, "Nobody would be refused."));
 	const { start, step, admitted } = zone.top[0].series, end = start + step * admitted.length;
-	const most = Math.max(...zone.top.flatMap(({ series: s }) => s.admitted.map((n, i) => n + s.refused[i])));
+	const most = Math.max(...zone.top.flatMap(({ series }) => totals(series)));
 	return el("section", {}, title,
 		note(`Each strip covers the whole time, and each bar the requests in ${duration(step / 1000)}, all on one scale. The striped part is what is `,
 			"refused: a bar here and there is a burst, a full strip is a scraper."),
@@ -17,19 +17,7 @@ const who = (zone) => {
 			? note("and " + count(zone.keys_refused - zone.top.length, "other client")) : "");
 };
 
-// strip draws the requests of a client over time, and on top what is refused.
-const strip = (key, most) => {
-	const { admitted, refused } = key.series, width = 576, height = 26, wide = width / admitted.length;
-	const part = (i, from, to) =>
-		`M${(i * wide).toFixed(1)} ${from.toFixed(1)}h${wide.toFixed(1)}V${to.toFixed(1)}h-${wide.toFixed(1)}z`;
-	const y = (n) => n && Math.min(height - 2, height - (n / most) * height); // what is there is seen
-	let plain = "", striped = "";
-	admitted.forEach((n, i) => {
-		if (n) plain += part(i, y(n), height);
-		if (refused[i]) striped += part(i, y(n + refused[i]), n ? Math.max(y(n), y(n + refused[i]) + 2) : height);
-	});
-	return svg("svg", { class: "strip", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
-		"aria-label": `${number(key.refused)} of ${count(key.requests, "request")} refused` },
-	svg("path", { class: "plain", d: plain }), svg("path", { class: "above", d: striped }),
-		svg("path", { class: "hatched", d: striped }));
-};
+// strip draws the requests of a client over time.
+const strip = (key, most) => svg("svg", { class: "strip", viewBox: "0 0 576 26", preserveAspectRatio: "none", role: "img",
+	"aria-label": `${number(key.refused)} of ${count(key.requests, "request")} refused` },
+	stack(key.series, most, 576, 26));
