@@ -346,7 +346,7 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 		return nil
 	}
 	queues := slices.DeleteFunc(slices.Clone(h.zones), func(z *zone.Zone) bool {
-		return !z.Enforces() || !slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Mode == algorithms.ModeQueue })
+		return !z.Enforces() || !z.HasLimit(func(l *config.Limit) bool { return l.Mode == algorithms.ModeQueue })
 	})
 	for _, z := range queues {
 		if first := queues[0]; first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes {

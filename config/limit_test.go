@@ -167,23 +167,24 @@ func TestOver(t *testing.T) {
 
 // TestPlans: plans are limits over that of the zone, but for those without a limit, and are described in order.
 func TestPlans(t *testing.T) {
-	base := read(t, "100/1m")
 	plans := &config.Plans{Of: "{plan}", Default: &config.Otherwise{Word: "free"}, Plans: map[string]*config.Plan{
-		"pro": {Limit: *read(t, "events 500")}, "free": nil, "staff": {Unlimited: true},
+		"pro": {Limit: *read(t, "events 500")}, "free": {}, "staff": {Unlimited: true},
 	}}
-	limits := plans.Limits(base)
-	if len(limits) != 2 || limits["pro"].MaxEvents.Number != 500 || limits["pro"].Window != fixed(time.Minute) || limits["free"].MaxEvents.Number != 100 {
+	zone := config.Zone{Limit: *read(t, "100/1m"), Plan: plans}
+	limits := zone.Limits()
+	if len(limits) != 3 || limits[""] != zone.Limit || limits["pro"].MaxEvents.Number != 500 || limits["pro"].Window != fixed(time.Minute) || limits["free"].MaxEvents.Number != 100 {
 		t.Errorf("%+v", limits)
 	}
 	const want = "plans of {plan}, free sliding_window_log 100/1m, pro sliding_window_log 500/1m, staff unlimited"
-	if got := plans.Describe(base); got != want+", default free" {
+	if got := plans.Describe(limits); got != want+", default free" {
 		t.Errorf("%s", got)
 	}
 	plans.Default = &config.Otherwise{Word: config.Reject, Status: 403}
-	if got := plans.Describe(base); got != want+", default reject 403" {
+	if got := plans.Describe(limits); got != want+", default reject 403" {
 		t.Errorf("%s", got)
 	}
-	if got := (*config.Plans)(nil).Limits(base); got != nil {
-		t.Errorf("no plans have %v", got)
+	zone.Limit = config.Limit{Window: fixed(time.Minute)}
+	if _, own := zone.Limits()[""]; own {
+		t.Error("a zone without events has a limit of its own")
 	}
 }

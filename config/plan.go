@@ -38,30 +38,10 @@ type Plan struct {
 	Unlimited bool `json:"unlimited,omitempty" caddyfile:"-"`
 }
 
-// Limits returns the limits of the plans that have one, with what they take from the zone's
-// limit. The receiver may be nil.
-func (p *Plans) Limits(base *Limit) map[string]Limit {
-	if p == nil {
-		return nil
-	}
-	all := make(map[string]Limit, len(p.Plans))
-	for name, plan := range p.Plans {
-		if plan == nil {
-			plan = new(Plan)
-		}
-		if !plan.Unlimited {
-			all[name] = plan.Over(base)
-		}
-	}
-	return all
-}
-
-// Describe returns the plans as a text, with what they take from the zone's limit. Plans that
-// mean the same have the same text.
-func (p *Plans) Describe(base *Limit) string {
+// Describe returns the plans as a text, given the limits of their zone. Plans that mean the same have the same text.
+func (p *Plans) Describe(limits map[string]Limit) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plans of %s", p.Of)
-	limits := p.Limits(base)
 	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
 		if limit, ok := limits[name]; ok {
 			fmt.Fprintf(&b, ", %s %s", name, limit.Describe())
@@ -162,9 +142,13 @@ func ParseText(text string) (p Plan, err error) {
 	return p, nil
 }
 
-// check checks what plans a zone has, but not their limits. A normal form is what plans of the same name share.
+// check checks what plans a zone has, but not their limits. A normal form is what plans of the same name share. The receiver may
+// be nil.
 func (p *Plans) check(hasLimit bool, normal func(string) string) error {
-	if p.Of == "" {
+	switch {
+	case p == nil:
+		return nil
+	case p.Of == "":
 		return errors.New("plan: of is missing: write the text that names the plan of a request, such as {http.vars.plan}")
 	}
 	names, seen := slices.Sorted(maps.Keys(p.Plans)), make(map[string]bool)
@@ -172,7 +156,7 @@ func (p *Plans) check(hasLimit bool, normal func(string) string) error {
 		if name == "" {
 			return errors.New("plan: a plan needs a name")
 		}
-		if plan := p.Plans[name]; plan != nil && plan.Unlimited && plan.Limit != (Limit{}) {
+		if plan := p.Plans[name]; plan.Unlimited && plan.Limit != (Limit{}) {
 			return fmt.Errorf("plan %q: %w", name, errUnlimited)
 		}
 		as := normal(name)

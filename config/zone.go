@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -119,33 +120,40 @@ func (z *Zone) KeyRules() *store.KeyRules {
 	return &store.KeyRules{Overrides: z.Overrides, Ban: z.Ban.rule()}
 }
 
-// Limits returns the zone's own limit and those of its plans, as they are written.
-func (z *Zone) Limits() []*Limit {
-	limits := []*Limit{&z.Limit}
+// Limits returns the limits of the zone by the names of their plans, with what plans take from the zone's own limit, which has no
+// name. A zone with plans has none of its own without events, and a plan may have none.
+func (z *Zone) Limits() map[string]Limit {
+	all := make(map[string]Limit)
+	if z.Plan == nil || z.MaxEvents != nil {
+		all[""] = z.Limit
+	}
 	if z.Plan != nil {
-		for _, p := range z.Plan.Plans {
-			if p != nil {
-				limits = append(limits, &p.Limit)
+		for name, p := range z.Plan.Plans {
+			if !p.Unlimited {
+				all[name] = p.Over(&z.Limit)
 			}
 		}
 	}
-	return limits
+	return all
+}
+
+// HasLimit reports whether any of the limits of the zone is such a one.
+func (z *Zone) HasLimit(is func(*Limit) bool) bool {
+	for _, l := range z.Limits() {
+		if is(&l) {
+			return true
+		}
+	}
+	return false
 }
 
 // Compile checks the zone but for its limits, fills in defaults, and makes of its options what requests need. Varies says
 // whether its key has a placeholder, and normal is the normal form of names of plans.
 func (z *Zone) Compile(varies bool, normal func(string) string) error {
 	option.Fill(z)
-	if err := placeholder.CheckOption("cost", z.Cost.From); err != nil {
+	err := cmp.Or(placeholder.CheckOption("cost", z.Cost.From), z.Ban.check(), z.Plan.check(z.MaxEvents != nil, normal))
+	if err != nil {
 		return err
-	}
-	if err := z.Ban.check(); err != nil {
-		return err
-	}
-	if z.Plan != nil {
-		if err := z.Plan.check(z.MaxEvents != nil, normal); err != nil {
-			return err
-		}
 	}
 	if z.Charge == nil {
 		z.Charge = &allBooked
@@ -161,11 +169,8 @@ func (z *Zone) Compile(varies bool, normal func(string) string) error {
 
 // checkPairs checks options that go together, or do not.
 func (z *Zone) checkPairs(varies bool) error {
-	var slots, waits bool
-	for _, l := range z.Limits() {
-		slots = slots || CountsSlots(l.Algorithm)
-		waits = waits || l.Wait() > 0 && l.Mode != algorithms.ModeQueue
-	}
+	slots := z.HasLimit(func(l *Limit) bool { return CountsSlots(l.Algorithm) })
+	waits := z.HasLimit(func(l *Limit) bool { return l.Wait() > 0 && l.Mode != algorithms.ModeQueue })
 	ofBody := strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix) // which costs 1 at least
 	free := z.Cost.Number == 0 && (z.Cost.From == "" || z.Cost.Fallback) && !ofBody
 	for _, pair := range []struct {

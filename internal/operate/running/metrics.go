@@ -136,11 +136,8 @@ func (c collection) zone(z *Zone, told adminapi.Zone) {
 	if told.InUse != nil {
 		c.send(descInUse, prometheus.GaugeValue, float64(*told.InUse), z.Name)
 	}
-	if z.MaxEvents != nil {
-		c.limit(z, "", &z.Limit)
-	}
-	for name, p := range z.Plan.Limits(&z.Limit) {
-		c.limit(z, name, &p)
+	for plan, l := range z.Limits() {
+		c.limit(z, plan, &l)
 	}
 }
 

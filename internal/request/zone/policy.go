@@ -159,7 +159,7 @@ func (z *Zone) newPlan(name string, l config.Limit) (*Plan, error) {
 // makePlans makes the zone's plans.
 func (z *Zone) makePlans() (err error) {
 	z.planByName = make(map[string]*Plan, len(z.Plan.Plans))
-	limits := z.Plan.Limits(&z.Limit)
+	limits := z.Limits()
 	for _, name := range slices.Sorted(maps.Keys(z.Plan.Plans)) {
 		made := &Plan{Name: name}
 		if l, limited := limits[name]; limited {

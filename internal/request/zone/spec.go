@@ -80,7 +80,7 @@ func (z *Zone) describe() string {
 		if text != "" {
 			text += " and "
 		}
-		text += z.Plan.Describe(&z.Limit)
+		text += z.Plan.Describe(z.Limits())
 	}
 	if z.Hold != 0 {
 		text += " lend " + duration.Format(z.Hold)

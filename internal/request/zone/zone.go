@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -138,7 +137,7 @@ func (z *Zone) hold() time.Duration {
 		return time.Duration(*z.Lend)
 	}
 	shortest := algorithms.MaxHold
-	for _, l := range append(slices.Collect(maps.Values(z.Plan.Limits(&z.Limit))), z.Limit) {
+	for _, l := range z.Limits() {
 		a, err := l.FindAlgorithm()
 		if err != nil || l.Check() != nil || config.CountsSlots(a.Name()) {
 			continue
@@ -162,7 +161,7 @@ func (c *Check) IsNear() bool {
 
 // Waits reports whether any of the zone's limits can hold requests.
 func (z *Zone) Waits() bool {
-	return slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Wait() > 0 || l.Mode == algorithms.ModeQueue })
+	return z.HasLimit(func(l *config.Limit) bool { return l.Wait() > 0 || l.Mode == algorithms.ModeQueue })
 }
 
 // judged counts the responses that charge has judged since the config was loaded.
