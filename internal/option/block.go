@@ -114,15 +114,10 @@ func (f *Field) assign(v reflect.Value, args []string) error {
 func Fill(to any) {
 	v := reflect.ValueOf(to).Elem()
 	for _, f := range Fields(v.Type()) {
-		at := v.FieldByIndex(f.Index)
-		if !at.IsZero() || f.Default == "" || strings.HasPrefix(f.Default, "=") {
+		if !v.FieldByIndex(f.Index).IsZero() || f.Default == "" || strings.HasPrefix(f.Default, "=") {
 			continue
 		}
-		if at.Kind() == reflect.Pointer {
-			at.Set(reflect.New(at.Type().Elem()))
-			at = at.Elem()
-		}
-		if err := f.set(at, strings.Fields(f.Default)); err != nil {
+		if err := f.set(f.at(v), strings.Fields(f.Default)); err != nil {
 			panic("option: the default of " + f.Name + " is no value of it")
 		}
 	}

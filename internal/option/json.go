@@ -46,12 +46,14 @@ func members(text []byte, what string) (all map[string]json.RawMessage, err erro
 		return nil, fmt.Errorf("%s must be an object, got %s", what, wrong.Value)
 	}
 	d, seen := json.NewDecoder(bytes.NewReader(text)), make(map[json.Token]bool)
-	for _, end := d.Token(); err == nil && end == nil && d.More(); end = d.Decode(new(json.RawMessage)) {
+	_, _ = d.Token() // where the object begins
+	for err == nil && d.More() {
 		name, _ := d.Token()
 		if seen[name] {
 			return nil, fmt.Errorf("%s has %q twice", what, name)
 		}
 		seen[name] = true
+		err = d.Decode(new(json.RawMessage))
 	}
 	return all, err
 }
