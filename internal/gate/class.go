@@ -29,10 +29,17 @@ func (c *class) reorder(k *key) {
 	}
 }
 
+// slots counts the slots that the keys of the class have, of each key at most so many.
+func (c *class) slots(most float64) (slots int) {
+	for _, keys := range c.levels[:int(min(most, float64(len(c.levels))))] {
+		slots += keys
+	}
+	return slots
+}
+
 // see sees a request of a class, which counts for those that are less important, too.
 func (g *Gate) see(p *Place) {
-	for i := p.class; i <= g.last; i++ {
-		c := &g.classes[i]
+	for _, c := range g.classes[p.class : g.last+1] {
 		if p.id != c.latest && c.latest != 0 {
 			c.shared = g.now
 		}
@@ -67,7 +74,7 @@ type name struct {
 
 // key returns the key of a request: that of newcomers if it was never served and has no state.
 func (g *Gate) key(n name) *key {
-	k, c := g.keys[n], &g.classes[n.class]
+	k, c := g.keys[n], g.classes[n.class]
 	if k == nil {
 		if !g.seen.has(n.id) {
 			return c.newcomers

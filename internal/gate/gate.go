@@ -55,7 +55,7 @@ type Gate struct {
 	most             int   // requests that may ever run, 0 for no bound
 	stands           int64 // ns after which a queue that was never empty stands
 	running, waiting int
-	classes          []class
+	classes          []*class
 	last             int // the class of requests without a priority
 	keys             map[name]*key
 	all              []*key // the same keys
@@ -89,7 +89,7 @@ func (g *Gate) Configure(o Options) {
 	g.stands, g.most, g.last = int64(o.MaxWait/2), o.Max, max(o.Classes, 1)-1
 	for i := len(g.classes); i <= g.last; i++ {
 		weight := math.Pow10(MaxClasses - i)
-		g.classes = append(g.classes, class{weight: weight, newcomers: &key{name: name{class: i}}, shared: -lull})
+		g.classes = append(g.classes, &class{weight: weight, newcomers: &key{name: name{class: i}}, shared: -lull})
 	}
 	g.fill()
 }

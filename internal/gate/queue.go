@@ -16,8 +16,7 @@ const lull = 60e9
 // were served at once, each at the same speed. So it goes on for those that were served, even if new keys come all the time.
 func (g *Gate) pass(now int64) {
 	if g.waiting > 0 {
-		for i := range g.classes {
-			c := &g.classes[i]
+		for _, c := range g.classes {
 			slots := float64(now-g.now) * float64(c.Running)
 			c.had += slots / c.weight
 			c.share += slots / float64(len(c.order)+1)
@@ -34,7 +33,7 @@ func (g *Gate) fill() {
 		if p == nil {
 			return
 		}
-		c := &g.classes[p.class]
+		c := g.classes[p.class]
 		g.served, c.share = max(g.served, c.had), max(c.share, p.key.had)
 		g.remove(p)
 		g.run(p)
@@ -45,8 +44,7 @@ func (g *Gate) fill() {
 // next returns the request whose turn it is, nil if none may run.
 func (g *Gate) next() (p *Place) {
 	var turn *class
-	for i := range g.classes {
-		c := &g.classes[i]
+	for _, c := range g.classes {
 		if len(c.order) == 0 || turn != nil && turn.had <= c.had {
 			continue
 		}
@@ -79,26 +77,22 @@ func (g *Gate) first(c *class) *Place {
 // several keys share the class or those before it, a key also leaves as many slots free as it has: what it takes cannot be
 // taken back when others come.
 func (g *Gate) fits(k *key) bool {
-	c, n := &g.classes[k.class], g.limit.n
-	if g.running >= 2*n || g.most > 0 && g.running >= g.most {
+	c, free := g.classes[k.class], g.limit.n
+	if g.running >= 2*free || g.most > 0 && g.running >= g.most {
 		return false
 	}
 	if g.now-c.shared < lull && k != c.newcomers {
-		n -= k.running
+		free -= k.running
 	}
-	for i := range g.classes {
-		o := &g.classes[i]
-		levels := min(float64(k.running+1)*max(o.weight/c.weight, 1), float64(len(o.levels)))
-		for _, keys := range o.levels[:int(levels)] {
-			n -= keys
-		}
+	for _, o := range g.classes {
+		free -= o.slots(float64(k.running+1) * max(o.weight/c.weight, 1))
 	}
-	return n > 0
+	return free > 0
 }
 
 // run gives a request a slot.
 func (g *Gate) run(p *Place) {
-	c, k := &g.classes[p.class], p.key
+	c, k := g.classes[p.class], p.key
 	if k == c.newcomers { // its other requests are not
 		g.add(p.name).guest = true
 	}
@@ -115,7 +109,7 @@ func (g *Gate) run(p *Place) {
 
 // settle ends that, and charges the key the time that the slot was taken, if others wait for one.
 func (g *Gate) settle(p *Place, took int64, a Answer) {
-	c, k := &g.classes[p.class], p.key
+	c, k := g.classes[p.class], p.key
 	if k == c.newcomers {
 		g.keys[p.name].guest = false
 	}
@@ -169,7 +163,7 @@ func (g *Gate) leave(p *Place) {
 
 // remove takes a request out of those that wait.
 func (g *Gate) remove(p *Place) {
-	c, k := &g.classes[p.class], p.key
+	c, k := g.classes[p.class], p.key
 	i := slices.Index(k.waiting, p)
 	k.waiting = slices.Delete(k.waiting, i, i+1)
 	p.state = outside
@@ -182,7 +176,7 @@ func (g *Gate) remove(p *Place) {
 
 // enroll makes a key wait for its turn. A key that has not waited has gained nothing by that, and a class neither.
 func (g *Gate) enroll(k *key) {
-	c := &g.classes[k.class]
+	c := g.classes[k.class]
 	k.had = max(k.had, c.share)
 	g.seq++
 	k.seq = g.seq

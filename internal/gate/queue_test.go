@@ -92,8 +92,7 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 	}
 	b.before = b.Gate.running
 	in := 0
-	for i := range b.classes {
-		c := &b.classes[i]
+	for _, c := range b.classes {
 		in += c.Running + c.Waiting
 		for i, k := range c.order {
 			if len(k.waiting) == 0 || i > 0 && k.Before(c.order[(i-1)/2]) {
@@ -118,8 +117,8 @@ type rank struct {
 // ranks returns those of all keys of which requests wait, once a request has left, to which its slot is charged.
 func (b *bench) ranks(leaving *Place) map[*key]rank {
 	all := make(map[*key]rank)
-	for i := range b.classes {
-		for _, k := range b.classes[i].order {
+	for _, c := range b.classes {
+		for _, k := range c.order {
 			r := rank{k.running, k.had}
 			if k == leaving.key {
 				r.running--
