@@ -157,7 +157,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	}
 	z := new(config.Zone)
 	lines := z.Lines(d)
-	lines["match"] = func() error { return parseMatch(h, "match", &z.MatcherSetsRaw) }
+	lines["match"] = func() error { return parseMatch(h, "match", h.RemainingArgs(), &z.MatcherSetsRaw) }
 	lines["exempt"] = func() error { return parseClients(h, "exempt", &z.ExemptRaw) }
 	lines["block"] = func() error { return parseClients(h, "block", &z.BlockRaw) }
 	if err := option.Block(d, "zone "+name, z, lines); err != nil {
@@ -178,10 +178,7 @@ func parseClients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherS
 	d := h.Dispenser
 	args := d.RemainingArgs()
 	if len(args) == 0 || !isRange(args[0]) {
-		for range args {
-			d.Prev()
-		}
-		return parseMatch(h, name, to)
+		return parseMatch(h, name, args, to)
 	}
 	var ranges []string
 	for _, arg := range args {
@@ -209,50 +206,56 @@ func isRange(text string) bool {
 	return text == privateRanges || !isMatcherToken(text) && strings.Trim(text, "0123456789abcdefABCDEF.:/,") == "" && strings.ContainsAny(text, ".:")
 }
 
-// parseMatch parses a matcher token, like that of a directive, or a set of matchers.
-func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) error {
+// parseMatch parses what match takes, whose arguments on its line were read: "*" for all requests, a matcher token, like that of a
+// directive, or a set of matchers, on the line or in a block.
+func parseMatch(h httpcaddyfile.Helper, name string, args []string, to *caddyhttp.RawMatcherSets) error {
 	d := h.Dispenser
-	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
-	args := d.RemainingArgs()
-	star := len(args) == 1 && args[0] == "*"
 	switch {
-	case star:
+	case len(args) == 1 && args[0] == "*":
+		*to = append(*to, caddy.ModuleMap{})
+		return nil
 	case len(args) == 0 && !option.OpensBlock(d):
 		return d.ArgErr()
 	case len(args) > 0 && args[0] == "":
 		return d.Errf("%s is empty", name)
-	case len(args) == 0 || !isMatcherToken(args[0]):
-		if len(args) > 0 && second(args) != "" {
-			return d.Errf("%s takes one matcher on its line, and '%s' is another: write a block with a line for each", name, second(args))
-		}
-		for range args {
-			d.Prev()
-		}
-		if set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d); err != nil && len(args) > 0 && strings.Contains(err.Error(), "not registered") {
-			err = d.Errf("there is no matcher '%s': write its name and its values, such as path /login*", args[0])
-		}
-	case len(args) > 1:
+	case second(args) != "":
+		return d.Errf("%s takes one matcher on its line, and '%s' is another: write a block with a line for each", name, second(args))
+	case len(args) > 1 && isMatcherToken(args[0]):
 		return d.Errf("%s takes one matcher, got '%s': write one %s line for each", name, strings.Join(args, " "), name)
-	default:
-		d.Prev()
-		if set, _, err = h.MatcherToken(); err != nil {
-			err = d.WrapErr(err)
-		}
 	}
+	for range args {
+		d.Prev()
+	}
+	set, err := readMatcher(h, args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	// Without matchers a set matches all requests, and one of addresses without any matches none.
-	if !star && len(set) == 0 || string(set["client_ip"]) == "{}" || string(set["remote_ip"]) == "{}" {
+	if len(set) == 0 || string(set["client_ip"]) == "{}" || string(set["remote_ip"]) == "{}" {
 		return d.Errf("%s has a matcher without values: is a variable of the environment empty?", name)
 	}
 	*to = append(*to, set)
 	return nil
 }
 
+// readMatcher reads a matcher token, or a set of matchers, of which these arguments are on the line.
+func readMatcher(h httpcaddyfile.Helper, args []string) (set caddy.ModuleMap, err error) {
+	if len(args) > 0 && isMatcherToken(args[0]) {
+		if set, _, err = h.MatcherToken(); err != nil {
+			err = h.WrapErr(err)
+		}
+		return set, err
+	}
+	set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(h.Dispenser)
+	if err != nil && len(args) > 0 && strings.Contains(err.Error(), "not registered") {
+		err = h.Errf("there is no matcher '%s': write its name and its values, such as path /login*", args[0])
+	}
+	return set, err
+}
+
 // second returns the name of another matcher on the line of one: Caddy takes it for a value of the first.
 func second(args []string) string {
-	if args[0] == "not" {
+	if len(args) > 0 && args[0] == "not" {
 		args = args[1:]
 	}
 	if len(args) > 0 && slices.Contains([]string{"method", "path", "host", "client_ip", "remote_ip"}, args[0]) {
