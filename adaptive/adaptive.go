@@ -99,7 +99,7 @@ func (h *Handler) check() (err error) {
 	h.names = nil
 	for _, name := range names {
 		normal := h.priority.NormalizeName(name)
-		if name == "" || name == others || slices.Contains(h.names, normal) {
+		if normal == "" || normal == others || slices.Contains(h.names, normal) {
 			return fmt.Errorf("priority: the names of classes must differ, and none is empty or %q, got %q", others, name)
 		}
 		h.names = append(h.names, normal)
