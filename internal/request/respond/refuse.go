@@ -20,24 +20,23 @@ const fieldChallenge = "Www-Authenticate"
 // refuse ends a request that does not pass. Where the store does not answer, or this Caddy is too busy to ask, the
 // client is not the reason, so nothing of the request is told.
 func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) error {
-	a := v.Answer(p.Status)
-	header := w.Header()
+	a, t, header := v.Answer(p.Status), p.recordOf(v, new(record)), w.Header()
 	retryAfter := p.retryAfter(a.Told)
 	switch {
-	case a.Policy != nil && v.Rejected() != nil: // a network is banned
-		p.recordOf(v, new(record)).retryAfter = retryAfter
-	case a.Policy != nil:
-		p.recordDecision(p.recordOf(v, new(record)), w, v, retryAfter)
-	case a.Zone != nil:
-		if a.Err == zone.ErrNoKey && a.Zone.Challenge != "" && header.Get(fieldChallenge) == "" {
-			header.Set(fieldChallenge, a.Zone.Challenge) // which error routes may replace
-		}
-	default:
-		p.recordOf(v, new(record)).outcome = v.Outcome // the header describes no limits, because none was checked
+	case a.Zone == nil: // nobody has decided, so the header describes no limits
+		t.outcome = v.Outcome
 		if a.Status == late.StatusClientClosedRequest && !isErrorRoute(r) {
 			return caddyhttp.Error(a.Status, a.Err)
 		}
 		retryAfter = zone.CeilSeconds(a.Told) // without jitter
+	case a.Policy == nil: // a zone rejects the request without a limit
+		if a.Err == zone.ErrNoKey && a.Zone.Challenge != "" && header.Get(fieldChallenge) == "" {
+			header.Set(fieldChallenge, a.Zone.Challenge) // which error routes may replace
+		}
+	case v.Rejected() != nil: // a network is banned
+		t.retryAfter = retryAfter
+	default: // a limit refuses
+		p.recordDecision(t, w, v, retryAfter)
 	}
 	if retryAfter > 0 {
 		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
