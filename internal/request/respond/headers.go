@@ -111,7 +111,7 @@ type item struct {
 }
 
 func itemOf(e *limiter.Entry) item {
-	return item{e.Policy, e.Decision.Remaining, zone.CeilSeconds(e.Waits().Next)}
+	return item{e.Policy.Told(&e.Decision), e.Decision.Remaining, zone.CeilSeconds(e.Waits().Next)}
 }
 
 func (m *item) sameZone(o *item) bool { return m.policy.ItemPrefix == o.policy.ItemPrefix }
@@ -156,7 +156,7 @@ func (p *Responder) addPolicies(before string, v *limiter.Verdict) string {
 	text := before
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		if item := e.Policy.ItemFor(&e.Decision); !e.DryRun && isShown(e.Zone) && !hasPolicy(before, item) {
+		if item := e.Policy.Told(&e.Decision).PolicyItem; !e.DryRun && isShown(e.Zone) && !hasPolicy(before, item) {
 			text = appendPolicy(text, item)
 		}
 	}

@@ -87,8 +87,7 @@ func TestStyles(t *testing.T) {
 // TestHeadersOff: only Retry-After is left, because it belongs to HTTP.
 func TestHeadersOff(t *testing.T) {
 	h := caddytest.Load(t, `{"headers": ["off"], "status": 503, "rate_limits": {"off": {"max_events": 0, "window": "1m"}}}`)
-	status, header := caddytest.Serve(t, h, "203.0.113.7:1000")
-	if status != 503 || len(header) != 1 || header.Get("Retry-After") != "60" {
+	if status, header := caddytest.Serve(t, h, "203.0.113.7:1000"); status != 503 || len(header) != 1 || header.Get("Retry-After") != "60" {
 		t.Errorf("got %d %v, want 503 and only Retry-After: 60", status, header)
 	}
 }
@@ -96,8 +95,7 @@ func TestHeadersOff(t *testing.T) {
 // TestConcurrencyHasNoReset: it is not known when slots come back.
 func TestConcurrencyHasNoReset(t *testing.T) {
 	h := caddytest.Load(t, `{"headers": ["x-ratelimit", "spring"], "rate_limits": {"slots": {"max_events": 4, "algorithm": "concurrency"}}}`)
-	_, header := caddytest.Serve(t, h, "203.0.113.7:1")
-	if header.Get("X-RateLimit-Remaining") != "3" || header["X-Ratelimit-Reset"] != nil || header["X-Ratelimit-Replenish-Rate"] != nil {
+	if _, header := caddytest.Serve(t, h, "203.0.113.7:1"); header.Get("X-RateLimit-Remaining") != "3" || header["X-Ratelimit-Reset"] != nil || header["X-Ratelimit-Replenish-Rate"] != nil {
 		t.Errorf("header %v, want 3 remaining, and neither a reset nor a rate", header)
 	}
 }
@@ -115,24 +113,26 @@ func TestResponsesShareNothing(t *testing.T) {
 	}
 }
 
-// TestWindowsOfOverrides: RateLimit-Policy says in which time the quota of an override comes back.
+// TestWindowsOfOverrides: headers say in which time the quota of an override comes back.
 func TestWindowsOfOverrides(t *testing.T) {
 	for _, test := range []struct{ limit, override, want string }{
-		{`"algorithm": "sliding_window_log", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120"},
-		{`"algorithm": "sliding_window_counter", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120"},
-		{`"algorithm": "fixed_window", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120"},
-		{`"algorithm": "fixed_window", "max_events": 3, "window": "1m", "align": "first_request"`, `{"limit": 50}`, "q=50;w=60"},
-		{`"algorithm": "fixed_window", "max_events": 3, "window": "day"`, `{"limit": 50}`, "q=50;w=86400"},
-		{`"algorithm": "token_bucket", "max_events": 3, "window": "1m"`, `{"limit": 10}`, "q=10;w=60"},
-		{`"algorithm": "token_bucket", "max_events": 3, "window": "1m"`, `{"limit": "10/1m burst 20"}`, "q=20;w=120"},
-		{`"algorithm": "leaky_bucket", "max_events": 3, "window": "1m"`, `{"limit": "10/1s"}`, "q=10;w=1"},
+		{`"algorithm": "sliding_window_log", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120 0.417"},
+		{`"algorithm": "sliding_window_counter", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120 0.417"},
+		{`"algorithm": "fixed_window", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120 0.417"},
+		{`"algorithm": "fixed_window", "max_events": 3, "window": "1m", "align": "first_request"`, `{"limit": 50}`, "q=50;w=60 0.833"},
+		{`"algorithm": "fixed_window", "max_events": 3, "window": "day"`, `{"limit": 500}`, "q=500;w=86400 0.006"},
+		{`"algorithm": "token_bucket", "max_events": 3, "window": "1m"`, `{"limit": 0}`, "q=0;w=60 0"},
+		{`"algorithm": "token_bucket", "max_events": 3, "window": "1m"`, `{"limit": "10/1m burst 20"}`, "q=20;w=120 0.167"},
+		{`"algorithm": "token_bucket", "max_events": 3, "window": "1m", "refill": "interval"`, `{"limit": "10/1m burst 25"}`, "q=25;w=180 0.167"},
+		{`"algorithm": "leaky_bucket", "max_events": 3, "window": "1m"`, `{"limit": "10/1s"}`, "q=10;w=1 10"},
+		{`"algorithm": "concurrency", "max_events": 3`, `{"limit": 10}`, `q=10;qu="concurrent-requests" `},
 	} {
 		ctx := caddytest.Config(t)
-		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"of overrides": {`+test.limit+`, "overrides": true}}}`)
+		h := caddytest.LoadInto(t, ctx, `{"headers": ["draft-11", "spring"], "rate_limits": {"of overrides": {`+test.limit+`, "overrides": true}}}`)
 		caddytest.Run(t, ctx)
 		caddytest.Admin(t, http.MethodPut, "zones/of%20overrides/key/override", test.override)
-		if _, header := caddytest.Ask(t, h, "/"); header.Get("RateLimit-Policy") != `"of overrides";`+test.want {
-			t.Errorf("%s, %s: RateLimit-Policy %s, want %s", test.limit, test.override, header.Get("RateLimit-Policy"), test.want)
+		if _, header := caddytest.Ask(t, h, "/"); header.Get("RateLimit-Policy")+" "+header.Get("X-RateLimit-Replenish-Rate") != `"of overrides";`+test.want {
+			t.Errorf("%s, %s: %v, want %s", test.limit, test.override, header, test.want)
 		}
 		caddytest.CleanUp(t, h)
 	}

@@ -35,59 +35,58 @@ func (p *QuotaPolicy) prepareHeaders() {
 		name = `"` + p.HeaderZone + `"`
 	}
 	p.ItemPrefix = name + paramRemaining
-	p.PolicyItem = p.item(name, p.Quota, p.quotaWindow())
-	if !p.Slots {
-		p.Replenish = perSecond(p.Numbers.Events, p.Window.Length())
-	}
+	p.tell(p.toldOf(p.Quota, p.Rule.At(0).Params, p.Window.Calendar == 0 && !p.Slots))
 }
 
-// item returns the item of RateLimit-Policy. That of slots has no window: a slot comes back whenever a request ends.
-func (p *QuotaPolicy) item(name string, quota int64, window time.Duration) string {
-	text := name + paramQuota + strconv.FormatInt(quota, 10)
+// told is what headers tell of a limit: a quota, in which time all of it comes back, and how many events come back in which time.
+type told struct {
+	quota  int64
+	window time.Duration
+	events int64
+	per    time.Duration
+}
+
+// tell formats the item of RateLimit-Policy, and the events per second with up to three decimals, as Spring Cloud Gateway does. Slots
+// have neither a window nor a rate: one comes back whenever a request ends.
+func (p *QuotaPolicy) tell(of told) {
+	p.PolicyItem = strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(of.quota, 10)
 	if p.Slots {
-		return text + paramUnit
+		p.PolicyItem += paramUnit
+		return
 	}
-	return text + paramWindow + strconv.FormatInt(max(1, CeilSeconds(window)), 10)
+	p.PolicyItem += paramWindow + strconv.FormatInt(max(1, CeilSeconds(of.window)), 10)
+	rate := strconv.FormatFloat(float64(of.events)/of.per.Seconds(), 'f', 3, 64)
+	p.Replenish = strings.TrimSuffix(strings.TrimRight(rate, "0"), ".")
 }
 
-// perSecond formats a rate in events per second, as Spring Cloud Gateway does, with up to three
-// decimals.
-func perSecond(events int64, window time.Duration) string {
-	text := strconv.FormatFloat(float64(events)/window.Seconds(), 'f', 3, 64)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-}
-
-// ItemFor returns the item of RateLimit-Policy for a decision, which may be by the limit of an override.
-func (p *QuotaPolicy) ItemFor(d *algorithms.Decision) string {
+// Told returns the policy that headers tell of for a decision, which may be by the limit of an override.
+func (p *QuotaPolicy) Told(d *algorithms.Decision) *QuotaPolicy {
 	if d.Override == "" {
-		return p.PolicyItem
+		return p
 	}
-	window := p.Window.Length()
-	if params, own, _ := store.OverrideParams(d.Override, algorithms.Params{}); own {
-		window = windowOf(p.Rule.Algorithm(), params)
-	}
-	return p.item(strings.TrimSuffix(p.ItemPrefix, paramRemaining), d.Quota, window)
+	params, own, _ := store.OverrideParams(d.Override, algorithms.Params{})
+	of := p.toldOf(d.Quota, params, own)
+	return p.variant(variant{told: of, overridden: true}, func() *store.Rule { return p.Rule })
 }
 
-// windowOf returns the time in which the whole quota of a limit comes back, given its parameters.
-func windowOf(a algorithms.Algorithm, params algorithms.Params) time.Duration {
-	switch a := a.(type) {
+// toldOf returns what headers tell of a limit of this quota. If its parameters are its own, they say in which time it comes back:
+// those of slots and of calendar windows do not.
+func (p *QuotaPolicy) toldOf(quota int64, params algorithms.Params, own bool) told {
+	of := told{quota, p.Window.Length(), quota, p.Window.Length()}
+	if !own {
+		return of
+	}
+	of.per = time.Duration(params[2]) * time.Microsecond
+	switch a := p.Rule.Algorithm().(type) {
 	case algorithms.SlidingWindowLog, algorithms.SlidingWindowCounter:
-		return time.Duration(params[1]) * time.Microsecond
+		of.per = time.Duration(params[1]) * time.Microsecond
 	case algorithms.FixedWindow:
-		return time.Duration(params[2]) * time.Microsecond
-	case algorithms.Counter:
-		_, d := a.Take(algorithms.State{}, params, 0, params[0])
-		return d.ResetAfter
+	case algorithms.Counter: // a bucket, whose quota is the burst
+		if quota > 0 {
+			_, d := a.Take(algorithms.State{}, params, 0, quota)
+			return told{quota, d.ResetAfter, params[1], of.per}
+		}
 	}
-	return 0
-}
-
-// quotaWindow returns the time in which the whole quota comes back. That is not the window for a
-// bucket whose burst differs from its events.
-func (p *QuotaPolicy) quotaWindow() time.Duration {
-	if bucket, ok := p.Rule.Algorithm().(algorithms.Counter); ok && p.Numbers.Burst > 0 && p.Numbers.Events > 0 {
-		return windowOf(bucket, p.Rule.At(0).Params)
-	}
-	return p.Window.Length()
+	of.window = of.per
+	return of
 }
