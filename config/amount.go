@@ -63,14 +63,22 @@ func (a Amount) String() string {
 	return fmt.Sprintf("{%s} %d", a.From, a.Number)
 }
 
-// Resolve returns the amount for a request.
+// mostDigits bounds the text of an amount, which a client may have chosen.
+const mostDigits = 64
+
+// Resolve returns the amount for a request. Errors do not show the value of the placeholder, because it may be secret.
 func (a *Amount) Resolve(repl *caddy.Replacer) (int64, error) {
 	if a.From == "" {
 		return a.Number, nil
 	}
-	text, err := placeholder.Value(repl, a.From, a.Fallback)
-	if err != nil || text == "" {
-		return a.Number, err
+	text := placeholder.Text(repl, a.From)
+	switch {
+	case text == "" && a.Fallback:
+		return a.Number, nil
+	case text == "":
+		return 0, fmt.Errorf("{%s} is empty, and there is no fallback", a.From)
+	case len(text) > mostDigits:
+		return 0, fmt.Errorf("{%s} must have at most %d bytes, got %d", a.From, mostDigits, len(text))
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

@@ -197,23 +197,6 @@ func Meant(text string) string {
 	return similarTo(name)
 }
 
-// maxValue bounds the value of a placeholder for a number. The
-// value may be chosen by the client.
-const maxValue = 64
-
-// Value returns the value of a placeholder for a request. It must not be empty unless there is a
-// fallback. Errors do not show the value, because it may be secret.
-func Value(repl *caddy.Replacer, placeholder string, fallback bool) (string, error) {
-	text := Text(repl, placeholder)
-	switch {
-	case text == "" && !fallback:
-		return "", fmt.Errorf("{%s} is empty, and there is no fallback", placeholder)
-	case len(text) > maxValue:
-		return "", fmt.Errorf("{%s} must have at most %d bytes, got %d", placeholder, maxValue, len(text))
-	}
-	return text, nil
-}
-
 // Cut splits text that begins with a placeholder into its name and the rest.
 func Cut(text string) (name, rest string, ok bool) {
 	inside, ok := strings.CutPrefix(text, "{")
