@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 
 // client asks one store, one operation after the other.
 type client struct {
-	*world
+	*History
 	id      int
 	store   store.Store
 	random  *rand.Rand
@@ -33,38 +34,38 @@ type charge struct {
 }
 
 func (c *client) run() {
-	for {
-		n := c.next.Add(1)
-		if n > int64(c.Operations) {
-			return
-		}
-		c.history.asked.Add(1)
+	for n := c.next.Add(1); n <= int64(c.Operations); n = c.next.Add(1) {
 		if c.SetTime != nil && (n%tickEvery == 0 || c.Clients == 1 && c.random.IntN(20) == 0) {
-			c.tick(c.id, c.random)
+			c.tick()
 		}
 		if c.mayAdjust() && len(c.charged) > 0 && c.random.IntN(4) == 0 {
 			c.adjust()
 			continue
 		}
-		k := c.pick(c.random)
-		if zone := c.random.IntN(len(k.zones)); c.random.IntN(60) == 0 && k.zones[zone].rules == nil {
+		k := c.pick()
+		zone := c.random.IntN(len(k.zones))
+		switch rules := k.zones[zone].rules; {
+		case c.random.IntN(60) == 0 && rules == nil:
 			c.reset(k, zone)
-		} else if rules := k.zones[zone].rules; rules != nil && rules.Overrides && c.random.IntN(20) == 0 {
+		case rules != nil && rules.Overrides && c.random.IntN(20) == 0:
 			c.set(k, zone)
-		} else {
+		default:
 			c.take(k)
 		}
 		k.leave()
 	}
 }
 
-// begin records the call of an operation.
+// begin records the call of an operation. An adjustment is vague until its end.
 func (c *client) begin(k *key, in *input) *record {
 	r := &record{client: c.id, answer: never, in: in, out: &output{lost: true}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r.call = c.history.since()
+	r.call = c.since()
 	k.history = append(k.history, r)
+	if in.kind == adjust {
+		k.vague++
+	}
 	return r
 }
 
@@ -72,14 +73,27 @@ func (c *client) begin(k *key, in *input) *record {
 func (c *client) end(k *key, r *record, out *output) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r.answer, r.out = c.history.since(), out
+	r.answer, r.out = c.since(), out
+	if r.in.kind == adjust {
+		k.vague--
+	}
 }
 
+// endWith is end for an operation that has no other answer than an error.
+func (c *client) endWith(k *key, r *record, err error) {
+	if err != nil {
+		c.lose(k, err)
+		return
+	}
+	c.end(k, r, &output{})
+}
+
+// lose notes that there is no answer.
 func (c *client) lose(k *key, err error) {
 	if c.SetTime == nil {
 		c.t.Errorf("without faults: %v", err)
 	}
-	c.history.lost.Add(1)
+	c.lost.Add(1)
 	k.mu.Lock()
 	k.vague++
 	k.mu.Unlock()
@@ -119,15 +133,17 @@ func (c *client) take(k *key) {
 		n := len(r.in.checks)
 		c.end(k, r, &output{decisions: decisions[i*n : (i+1)*n]})
 	}
+	refused := slices.ContainsFunc(decisions, func(d algorithms.Decision) bool { return !d.Allowed })
 	for i := range decisions {
-		check, d := in.checks[i], &decisions[i]
-		switch all := check.Independent || admitted(decisions); {
+		check, d := &in.checks[i], &decisions[i]
+		switch {
 		case !d.Allowed:
-			c.history.refused.Add(1)
-		case all && !check.Peek && check.Cost > 0 && !d.Exempt && c.SetTime != nil:
-			c.note(charge{k, in.zones[i], store.Adjustment{Check: check, At: d.Booked(), Turn: d.Turn(), Override: d.Override}})
+			c.refused.Add(1)
+		case (check.Independent || !refused) && !check.Peek && check.Cost > 0 && !d.Exempt && c.SetTime != nil:
+			c.charged = append(c.charged, charge{k, in.zones[i], store.GiveBack(check, d)})
 		}
 	}
+	c.charged = c.charged[max(0, len(c.charged)-4):]
 }
 
 // beginTake records the call of a take. Independent checks are decided by themselves, so each is an
@@ -140,15 +156,6 @@ func (c *client) beginTake(k *key, in *input) (records []*record) {
 		records = append(records, c.begin(k, &input{kind: take, checks: in.checks[i : i+1], zones: in.zones[i : i+1]}))
 	}
 	return records
-}
-
-func admitted(decisions []algorithms.Decision) bool {
-	for i := range decisions {
-		if !decisions[i].Allowed {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *client) cost() int64 {
@@ -170,7 +177,6 @@ func (c *client) unsent(k *key, records []*record) {
 	}
 	k.mu.Unlock()
 	c.next.Add(-1)
-	c.history.asked.Add(-1)
 	time.Sleep(5 * time.Millisecond)
 }
 
@@ -187,39 +193,24 @@ func (c *client) giveBackLost(k *key, lost *input, call int64) {
 	}
 }
 
-// note remembers the latest charges.
-func (c *client) note(made charge) {
-	if len(c.charged) == 4 {
-		c.charged = c.charged[1:]
-	}
-	c.charged = append(c.charged, made)
-}
-
 // adjust gives back one of the client's charges, or a part of it, or charges more.
 func (c *client) adjust() {
 	last := len(c.charged) - 1
 	i := c.random.IntN(len(c.charged))
 	made := c.charged[i]
 	c.charged[i], c.charged = c.charged[last], c.charged[:last]
-	switch made.Delta = -made.Cost; {
+	switch {
 	case made.LeaseID != "":
 	case c.random.IntN(3) == 0:
 		made.Delta = 1 + c.random.Int64N(3)
 	case c.random.IntN(3) == 0:
 		made.Delta = -1 - c.random.Int64N(made.Cost)
 	}
-	k := made.key
-	r := c.begin(k, &input{kind: adjust, zones: []int{made.zone}, adjust: made.Adjustment})
-	k.mu.Lock()
-	k.vague++
-	k.mu.Unlock()
+	r := c.begin(made.key, &input{kind: adjust, zones: []int{made.zone}, adjust: made.Adjustment})
 	c.adjusted.Store(false)
 	c.patience = 50
 	made.Done = func(changed bool) {
-		c.end(k, r, &output{changed: changed})
-		k.mu.Lock()
-		k.vague--
-		k.mu.Unlock()
+		c.end(made.key, r, &output{changed: changed})
 		c.adjusted.Store(true)
 	}
 	c.store.Adjust(made.Adjustment)
@@ -234,14 +225,8 @@ func (c *client) mayAdjust() bool {
 
 // reset makes a key new in one zone.
 func (c *client) reset(k *key, zone int) {
-	rule := k.zones[zone].rule
-	r := c.begin(k, &input{kind: reset, zones: []int{zone}, checks: []store.Check{{Rule: rule, Key: k.name}}})
-	switch err := c.store.Reset(context.Background(), rule, k.name); {
-	case err == nil:
-		c.end(k, r, &output{})
-	default:
-		c.lose(k, err)
-	}
+	r := c.begin(k, &input{kind: reset, zones: []int{zone}})
+	c.endWith(k, r, c.store.Reset(context.Background(), k.zones[zone].rule, k.name))
 }
 
 // set sets the override of a key in one zone, or clears it.
@@ -250,19 +235,11 @@ func (c *client) set(k *key, zone int) {
 	if !ok {
 		return
 	}
-	rule := k.zones[zone].rule
-	in := &input{kind: set, zones: []int{zone}, checks: []store.Check{{Rule: rule, Key: k.name}}}
+	in, to := &input{kind: set, zones: []int{zone}}, store.Override{}
 	if fit := k.zones[zone].overrides; c.random.IntN(2) == 0 {
 		in.override = fit[c.random.IntN(len(fit))]
-	}
-	r := c.begin(k, in)
-	var to store.Override
-	if in.override != nil {
 		to = in.override.Override
 	}
-	if err := operator.SetRule(context.Background(), rule, store.Selector{Key: k.name}, to); err != nil {
-		c.lose(k, err)
-		return
-	}
-	c.end(k, r, &output{})
+	r := c.begin(k, in)
+	c.endWith(k, r, operator.SetRule(context.Background(), k.zones[zone].rule, store.Selector{Key: k.name}, to))
 }

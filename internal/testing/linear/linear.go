@@ -6,7 +6,6 @@
 package linear
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -88,85 +87,69 @@ const never = 1 << 62
 
 // History is what was asked and answered.
 type History struct {
-	begun   time.Time
-	ownTime bool
-	start   int64
+	*Fleet
+	t        testing.TB
+	profiles [][]zoneRule
+	begun    time.Time
+
+	next          atomic.Int64 // operation
+	lost, refused atomic.Int64
 
 	mu    sync.Mutex
 	keys  []*key
-	ticks []*record
+	inUse [keysAtOnce]*key
 
-	asked, lost, refused atomic.Int64
+	ticking sync.Mutex
+	now     int64
+	ticks   []*record
 }
 
 // Run has the clients ask until enough was asked, and returns what they heard.
 func (f *Fleet) Run(t testing.TB) *History {
 	t.Helper()
 	t.Logf("seed %d", f.Seed)
-	w := &world{
-		Fleet: f, t: t, now: f.Start, profiles: profiles(t),
-		history: &History{begun: time.Now(), ownTime: f.SetTime == nil, start: f.Start},
-	}
+	h := &History{Fleet: f, t: t, profiles: profiles(t), begun: time.Now(), now: f.Start}
 	if f.SetTime != nil {
 		if err := f.SetTime(f.Start); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i := range w.keys {
-		w.keys[i] = w.newKey()
+	for i := range h.inUse {
+		h.inUse[i] = h.newKey()
 	}
 	var clients sync.WaitGroup
 	for i := range f.Clients * len(f.Stores) {
-		c := &client{world: w, id: i, store: f.Stores[i%len(f.Stores)], random: rand.New(rand.NewPCG(f.Seed, uint64(i)))}
+		c := &client{History: h, id: i, store: f.Stores[i%len(f.Stores)], random: rand.New(rand.NewPCG(f.Seed, uint64(i)))}
 		clients.Go(c.run)
 	}
 	clients.Wait()
-	h := w.history
-	for _, k := range w.keys {
+	for _, k := range h.inUse {
 		k.until = h.since()
 	}
 	t.Logf("%d operations on %d keys: %d refused, %d without an answer, and the time was set %d times",
-		h.asked.Load(), len(h.keys), h.refused.Load(), h.lost.Load(), len(h.ticks))
+		f.Operations, len(h.keys), h.refused.Load(), h.lost.Load(), len(h.ticks))
 	return h
 }
 
-// world is what the clients share.
-type world struct {
-	*Fleet
-	t        testing.TB
-	profiles [][]zoneRule
-	history  *History
-	next     atomic.Int64
-
-	mu   sync.Mutex
-	keys [keysAtOnce]*key
-
-	ticking sync.Mutex
-	now     int64
-}
-
-// newKey begins the history of another key. The lock is held, or no other goroutine has the world yet.
-func (w *world) newKey() *key {
-	h := w.history
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	k := &key{name: fmt.Sprint("key", len(h.keys)), zones: w.profiles[len(h.keys)%len(w.profiles)]}
+// newKey begins the history of another key. The lock is held, or no other goroutine has the history yet.
+func (h *History) newKey() *key {
+	k := &key{name: fmt.Sprint("key", len(h.keys)), zones: h.profiles[len(h.keys)%len(h.profiles)]}
 	h.keys = append(h.keys, k)
 	return k
 }
 
-// pick chooses a key that is in use, for one operation. The caller leaves it afterwards.
-func (w *world) pick(random *rand.Rand) *key {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// pick chooses a key that is in use, for one operation. The client leaves it afterwards.
+func (c *client) pick() *key {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for {
-		i := random.IntN(keysAtOnce)
-		k := w.keys[i]
-		switch entered, done := k.enter(w.history.since()); {
+		i := c.random.IntN(keysAtOnce)
+		k := c.inUse[i]
+		switch entered, done := k.enter(c.since()); {
 		case entered:
 			return k
 		case done:
-			w.keys[i] = w.newKey()
+			c.inUse[i] = c.newKey()
 		}
 	}
 }
@@ -195,30 +178,27 @@ func (k *key) leave() {
 }
 
 // tick sets the time: mostly a little later, and now and then earlier.
-func (w *world) tick(client int, random *rand.Rand) {
-	w.ticking.Lock()
-	defer w.ticking.Unlock()
-	switch random.IntN(20) {
+func (c *client) tick() {
+	c.ticking.Lock()
+	defer c.ticking.Unlock()
+	switch c.random.IntN(20) {
 	case 0:
-		if w.now -= random.Int64N(300_000); w.Clients == 1 && random.IntN(3) == 0 { // so quick that no store renews a lease
-			w.now -= random.Int64N(600_000_000)
+		if c.now -= c.random.Int64N(300_000); c.Clients == 1 && c.random.IntN(3) == 0 { // so quick that no store renews a lease
+			c.now -= c.random.Int64N(600_000_000)
 		}
 	case 1, 2:
-		w.now += random.Int64N(2_000_000)
+		c.now += c.random.Int64N(2_000_000)
 	case 3, 4, 5:
-		w.now++
+		c.now++
 	default:
-		w.now += random.Int64N(70_000)
+		c.now += c.random.Int64N(70_000)
 	}
-	h := w.history
-	r := &record{client: client, call: h.since(), in: &input{kind: setTime, now: w.now}, out: &output{}}
-	if err := w.SetTime(w.now); err != nil {
-		w.t.Errorf("setting the time: %v", err)
+	r := &record{client: c.id, call: c.since(), in: &input{kind: setTime, now: c.now}, out: &output{}}
+	if err := c.SetTime(c.now); err != nil {
+		c.t.Errorf("setting the time: %v", err)
 	}
-	r.answer = h.since()
-	h.mu.Lock()
-	h.ticks = append(h.ticks, r)
-	h.mu.Unlock()
+	r.answer = c.since()
+	c.ticks = append(c.ticks, r)
 }
 
 func (h *History) since() int64 { return int64(time.Since(h.begun)) }
@@ -230,7 +210,7 @@ func (h *History) operations(k *key) (start int64, all []porcupine.Operation) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	end := k.end()
-	if h.ownTime {
+	if h.SetTime == nil {
 		end = never // all answers are there, and without the answer nobody knows the time
 	}
 	first := end
@@ -245,7 +225,7 @@ func (h *History) operations(k *key) (start int64, all []porcupine.Operation) {
 			all = append(all, r.operation(never, &output{lost: true}))
 		}
 	}
-	start = h.start
+	start = h.Start
 	for _, tick := range h.ticks {
 		switch {
 		case tick.answer < first:
@@ -260,24 +240,22 @@ func (h *History) operations(k *key) (start int64, all []porcupine.Operation) {
 // end returns when the key gave way, or when too many of its operations were vague, which happens
 // when many answers are lost or late at once. The lock is held.
 func (k *key) end() int64 {
-	type change struct {
-		at int64
-		by int
-	}
-	var changes []change
-	for _, r := range k.history {
-		if r.in != nil && !r.in.changesNothing() && (r.in.kind == adjust || r.out.lost) {
-			changes = append(changes, change{r.call, 1}, change{r.answer, -1})
+	vague := slices.DeleteFunc(slices.Clone(k.history), func(r *record) bool {
+		return r.in == nil || r.in.changesNothing() || r.in.kind != adjust && !r.out.lost
+	})
+	end := k.until
+	for _, r := range vague {
+		atOnce := 0
+		for _, other := range vague {
+			if other.call <= r.call && r.call < other.answer {
+				atOnce++
+			}
+		}
+		if atOnce > mostVague+2 {
+			end = min(end, r.call-1)
 		}
 	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	vague := 0
-	for _, c := range changes {
-		if vague += c.by; vague > mostVague+2 {
-			return min(k.until, c.at-1)
-		}
-	}
-	return k.until
+	return end
 }
 
 // changesNothing reports whether a lost operation would change nothing if it were carried out.
@@ -313,18 +291,19 @@ func (h *History) Check(t testing.TB) {
 func (h *History) wrong(t testing.TB) (wrong []*key) {
 	var mu sync.Mutex
 	var checked atomic.Int64
-	work := make(chan *key)
+	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for k := range work {
+			for i := next.Add(1); i <= int64(len(h.keys)); i = next.Add(1) {
+				k := h.keys[i-1]
 				start, all := h.operations(k)
 				for i := range all {
 					if !all[i].Output.(*output).lost && all[i].Input.(*input).kind != setTime {
 						checked.Add(1)
 					}
 				}
-				if !k.model(h.ownTime).hasOrder(t, k.name, start, all) {
+				if !hasOrder(t, k.name, h.SetTime == nil, start, all) {
 					mu.Lock()
 					wrong = append(wrong, k)
 					mu.Unlock()
@@ -332,28 +311,22 @@ func (h *History) wrong(t testing.TB) (wrong []*key) {
 			}
 		})
 	}
-	for _, k := range h.keys {
-		work <- k
-	}
-	close(work)
 	workers.Wait()
 	t.Logf("%d answers checked", checked.Load())
 	return wrong
 }
 
-func (k *key) model(ownTime bool) *model {
-	rules := make([]*store.Rule, len(k.zones))
-	for i := range k.zones {
-		rules[i] = k.zones[i].rule
-	}
-	return &model{rules, ownTime}
-}
-
-// hasOrder reports whether a history has an order in which the model gives all of its answers. The test
+// hasOrder reports whether a history has an order in which a new key gives all of its answers, from a start on. The test
 // fails if the search does not end: histories must be so small that it does.
-func (m *model) hasOrder(t testing.TB, name string, start int64, history []porcupine.Operation) bool {
+func hasOrder(t testing.TB, name string, ownTime bool, start int64, history []porcupine.Operation) bool {
 	t.Helper()
-	result := porcupine.CheckOperationsTimeout(m.porcupine(start), history, patient.Patience)
+	model := porcupine.Model{
+		Init:  func() any { return &state{now: start} },
+		Step:  func(s, in, out any) (bool, any) { return s.(*state).step(in.(*input), out.(*output), ownTime) },
+		Equal: func(a, b any) bool { return a.(*state).equal(b.(*state)) },
+		Hash:  func(s any) uint64 { return s.(*state).hash() },
+	}
+	result := porcupine.CheckOperationsTimeout(model, history, patient.Patience)
 	if result == porcupine.Unknown {
 		t.Errorf("%s: no decision on %d operations in %v", name, len(history), patient.Patience)
 	}

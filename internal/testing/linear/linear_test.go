@@ -18,7 +18,7 @@ const start = 1_800_000_000_000_000
 // story is a history that the model tells, one operation after the other: operation n lasts from 10n
 // to 10n+5.
 type story struct {
-	model *model
+	rule  *store.Rule
 	state *state
 	all   []porcupine.Operation
 }
@@ -30,13 +30,13 @@ func newStory(t *testing.T) *story {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &story{model: &model{rules: []*store.Rule{rule}}, state: &state{now: start}}
+	return &story{rule: rule, state: &state{now: start}}
 }
 
 // take adds requests of cost 1.
 func (s *story) take(n int) *story {
 	for range n {
-		in := &input{kind: take, zones: []int{0}, checks: []store.Check{{Rule: s.model.rules[0], Key: "key", Cost: 1}}}
+		in := &input{kind: take, zones: []int{0}, checks: []store.Check{{Rule: s.rule, Key: "key", Cost: 1}}}
 		out := &output{decisions: s.state.take(in)}
 		call := int64(10 * len(s.all))
 		s.all = append(s.all, porcupine.Operation{ClientId: len(s.all), Input: in, Output: out, Call: call, Return: call + 5})
@@ -54,9 +54,10 @@ func (s *story) wait(d time.Duration) *story {
 	return s
 }
 
-func (s *story) right(t *testing.T) bool {
+// right reports whether the history has an order, by the store's own clock or not.
+func (s *story) right(t *testing.T, own bool) bool {
 	t.Helper()
-	return s.model.hasOrder(t, "story", start, s.all)
+	return hasOrder(t, "story", own, start, s.all)
 }
 
 // together makes operations overlap.
@@ -118,7 +119,7 @@ func TestHistories(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStory(t).take(5).wait(24 * time.Hour).take(5)
 			c.forge(s)
-			if s.right(t) != c.right {
+			if s.right(t, false) != c.right {
 				t.Errorf("accepted: %v, want %v", !c.right, c.right)
 			}
 		})
@@ -129,14 +130,12 @@ func TestHistories(t *testing.T) {
 func TestOwnTime(t *testing.T) {
 	s := newStory(t).take(1).wait(time.Second).take(1)
 	s.forget(1)
-	s.model.ownTime = true
-	if !s.right(t) {
+	if !s.right(t, true) {
 		t.Error("a second later is wrong")
 	}
 	s = newStory(t).take(1).wait(-time.Second).take(1)
 	s.forget(1)
-	s.model.ownTime = true
-	if s.right(t) {
+	if s.right(t, true) {
 		t.Error("a second earlier is right")
 	}
 }

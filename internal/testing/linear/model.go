@@ -4,8 +4,6 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"github.com/anishathalye/porcupine"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -24,8 +22,8 @@ const (
 // input is what an operation asks for.
 type input struct {
 	kind   kind
-	checks []store.Check // of take
-	zones  []int         // the zones of the checks; of adjust, reset and set the one zone
+	zones  []int         // of adjust, reset and set it is one
+	checks []store.Check // of take, one for each zone
 	adjust store.Adjustment
 	now    int64 // of setTime
 
@@ -49,7 +47,7 @@ type state struct {
 type zone struct {
 	numbers algorithms.State
 	since   int64 // when they began; 0: nothing was charged
-	log     *algorithms.Log
+	log     algorithms.Log
 	held    []lease
 	ban     algorithms.State
 
@@ -58,38 +56,35 @@ type zone struct {
 
 // lease is a charge of a Leaser.
 type lease struct {
-	hold             string
-	made, ends, cost int64
+	hold       string
+	made, cost int64
 }
 
-// model is a sequential store with one key: it carries out one operation after the other, with the
-// pure functions of package algorithms, at the time that the store's clock was set to.
-type model struct {
-	rules []*store.Rule
-
-	// ownTime says that the clock is the store's own. Then each decision tells the time, which must
-	// not go back from one operation to the next.
-	ownTime bool
-}
-
-// step carries an operation out, and reports whether the answer is the right one.
-func (m *model) step(s *state, in *input, out *output) (bool, *state) {
+// step carries an operation out as a sequential store with one key does: with the pure functions of packages store and
+// algorithms, at the time that the store's clock was set to. It reports whether the answer is the right one.
+//
+// If the clock is the store's own, each decision tells the time, which must not go back from one operation to the next.
+func (s *state) step(in *input, out *output, ownTime bool) (bool, *state) {
 	next := *s
+	var z *zone
+	if len(in.zones) > 0 {
+		z = &next.zones[in.zones[0]]
+	}
 	switch in.kind {
 	case setTime:
 		next.now = in.now
 	case reset:
-		next.zones[in.zones[0]] = zone{override: s.zones[in.zones[0]].override}
+		*z = zone{override: z.override}
 	case set:
-		next.zones[in.zones[0]].override = in.override
+		z.override = in.override
 	case adjust:
-		z := &next.zones[in.zones[0]]
-		*z = z.adjusted(m.rules[in.zones[0]], s.now, &in.adjust)
-		if _, counts := in.adjust.Rule.Algorithm().(algorithms.Counter); counts && !out.lost {
-			return out.changed == (z.numbers != s.zones[in.zones[0]].numbers), &next
+		before := z.numbers
+		z.adjust(s.now, &in.adjust)
+		if in.adjust.Rule.Counter() != nil && !out.lost {
+			return out.changed == (z.numbers != before), &next
 		}
 	case take:
-		if m.ownTime && !out.lost {
+		if ownTime && !out.lost {
 			if next.now = out.decisions[0].At; next.now < s.now {
 				return false, nil
 			}
@@ -125,7 +120,7 @@ func (z *zone) ask(c *store.Check, now int64) store.Asked {
 	}
 	switch of := c.Rule.Algorithm().(type) {
 	case algorithms.Recorder:
-		a.Log = z.clone()
+		a.Log = z.log.Clone()
 	case algorithms.Leaser:
 		a.Leases = z.leases(of, a.Params)
 	}
@@ -146,33 +141,33 @@ func (z *zone) keep(a *store.Asked, now int64) {
 		z.begin(now)
 	case algorithms.Recorder:
 		of.Record(a.Log, a.Params, now, a.Check.Cost, 0)
-		z.log = a.Log
+		z.log = *a.Log
 	case algorithms.Leaser:
-		ended := func(l lease) bool { return l.ends <= now || l.hold == a.Check.LeaseID }
-		z.held = append(slices.DeleteFunc(slices.Clone(z.held), ended),
-			lease{a.Check.LeaseID, now, now + leaseOf(a.Check.Rule), a.Check.Cost})
+		latest := now - a.Check.Rule.Limit().Lease.Microseconds()
+		ended := func(l lease) bool { return l.made <= latest || l.hold == a.Check.LeaseID }
+		z.held = append(slices.DeleteFunc(slices.Clone(z.held), ended), lease{a.Check.LeaseID, now, a.Check.Cost})
 	}
 }
 
-// adjusted returns the state after an adjustment.
-func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone {
-	prepared, _ := rule.ChargedBy(to.Override, now)
-	next, p := *z, prepared.Params
-	switch a := rule.Algorithm().(type) {
+// adjust changes a charge.
+func (z *zone) adjust(now int64, to *store.Adjustment) {
+	prepared, _ := to.Rule.ChargedBy(to.Override, now)
+	switch a := to.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		if to.OfBefore(z.since) {
-			return next
+			return
 		}
-		if next.numbers = a.Adjust(z.numbers, p, now, to.At, to.Turn, to.Delta); next.numbers != z.numbers {
-			next.begin(now)
+		before := z.numbers
+		if z.numbers = a.Adjust(before, prepared.Params, now, to.At, to.Turn, to.Delta); z.numbers != before {
+			z.begin(now)
 		}
 	case algorithms.Recorder:
-		next.log = z.clone()
-		a.Adjust(next.log, p, now, to.At, to.Delta)
+		z.log = *z.log.Clone()
+		a.Adjust(&z.log, prepared.Params, now, to.At, to.Delta)
 	case algorithms.Leaser:
-		next.held = slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.hold == to.LeaseID && l.cost <= -to.Delta })
+		back := func(l lease) bool { return l.hold == to.LeaseID && l.cost <= -to.Delta }
+		z.held = slices.DeleteFunc(slices.Clone(z.held), back)
 	}
-	return next
 }
 
 // begin notes when the numbers began, if they were new.
@@ -180,13 +175,6 @@ func (z *zone) begin(now int64) {
 	if z.since == 0 || z.since > now {
 		z.since = now
 	}
-}
-
-func (z *zone) clone() *algorithms.Log {
-	if z.log == nil {
-		return new(algorithms.Log)
-	}
-	return z.log.Clone()
 }
 
 // leases lends again all that is held.
@@ -198,15 +186,14 @@ func (z *zone) leases(a algorithms.Leaser, p algorithms.Params) *algorithms.Leas
 	return l
 }
 
-func leaseOf(rule *store.Rule) int64 { return rule.Limit().Lease.Microseconds() }
-
 func (s *state) equal(other *state) bool {
 	if s.now != other.now {
 		return false
 	}
 	for i := range s.zones {
 		a, b := &s.zones[i], &other.zones[i]
-		if a.numbers != b.numbers || a.since != b.since || a.ban != b.ban || a.override != b.override || !slices.Equal(a.held, b.held) || !sameLog(a.log, b.log) {
+		if a.numbers != b.numbers || a.since != b.since || a.ban != b.ban || a.override != b.override ||
+			!slices.Equal(a.held, b.held) || !sameLog(&a.log, &b.log) {
 			return false
 		}
 	}
@@ -214,10 +201,7 @@ func (s *state) equal(other *state) bool {
 }
 
 func sameLog(a, b *algorithms.Log) bool {
-	if a == b {
-		return true
-	}
-	if a == nil || b == nil || a.Len() != b.Len() {
+	if a.Len() != b.Len() {
 		return false
 	}
 	for i := range a.Len() {
@@ -236,22 +220,7 @@ func (s *state) hash() uint64 {
 	for i := range s.zones {
 		z := &s.zones[i]
 		h = h*31 + maphash.Comparable(seed, z.numbers)
-		h = h*31 + uint64(len(z.held))
-		if z.log != nil {
-			h = h*31 + uint64(z.log.Len())
-		}
+		h = h*31 + uint64(len(z.held)+z.log.Len())
 	}
 	return h
-}
-
-// porcupine returns the model in the checker's form. The first state is that of a new key at a time.
-func (m *model) porcupine(start int64) porcupine.Model {
-	return porcupine.Model{
-		Init: func() any { return &state{now: start} },
-		Step: func(s, in, out any) (bool, any) { return m.step(s.(*state), in.(*input), out.(*output)) },
-		Equal: func(a, b any) bool {
-			return a.(*state).equal(b.(*state))
-		},
-		Hash: func(s any) uint64 { return s.(*state).hash() },
-	}
 }
