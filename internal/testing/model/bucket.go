@@ -10,50 +10,32 @@ import (
 // bucket models both buckets as one that leaks: what is taken is poured in, and what comes
 // back leaks out. Its level is a fraction. Limits with larger bursts and late costs fill it
 // beyond a limit's burst.
-type bucket struct{ poured []poured }
-
-// poured is a charge or a refund.
-type poured struct {
-	at, cost int64
-	back     *big.Rat // what is given back, if this is a refund; then the cost is 0
-	name     string
-}
-
-func (b *bucket) last() int64 {
-	if len(b.poured) == 0 {
-		return 0
-	}
-	return b.poured[len(b.poured)-1].at
-}
+type bucket struct{ charges }
 
 // asOf moves a bucket back that is further ahead than it takes to be empty.
 func (b *bucket) asOf(l algorithms.Limit, now int64) memory {
-	last := b.last()
+	last := b.booked()
 	if last <= now || l.Events == 0 {
-		return &bucket{slices.Clone(b.poured)}
+		return &bucket{b.earlier(0)}
 	}
 	counts := first(none, func(wait int64) bool { return b.idle(l, last+wait) }).Microseconds()
 	if counts == 0 {
 		return &bucket{}
 	}
-	c, back := &bucket{slices.Clone(b.poured)}, moved(last, now, counts, counts)
-	for i := range c.poured {
-		c.poured[i].at -= back
-	}
-	return c
+	return &bucket{b.earlier(moved(last, now, counts, counts))}
 }
 
-// level pours in one charge after the other, with leaks in between.
 func (b *bucket) level(l algorithms.Limit, now int64) *big.Rat {
 	level, _ := b.pour(l, now)
 	return level
 }
 
-// pour returns the level, and since when the bucket has not been empty.
+// pour pours in one charge after the other, with leaks in between. It returns the level, and since
+// when the bucket has not been empty.
 func (b *bucket) pour(l algorithms.Limit, now int64) (level *big.Rat, began int64) {
 	level = new(big.Rat)
 	at := int64(0)
-	for _, p := range b.poured {
+	for _, p := range b.charges {
 		leak(l, level, began, at, p.at)
 		if level.Sign() == 0 {
 			began = p.at
@@ -93,25 +75,17 @@ func (b *bucket) left(l algorithms.Limit, now int64) int64 {
 	return max(0, quota(l)-up(b.level(l, now)))
 }
 
-func (b *bucket) fits(l algorithms.Limit, now, cost int64) bool {
-	if l.Mode == algorithms.ModeQueue && l.MaxWait > 0 && cost > 0 && !b.idle(l, now+l.MaxWait.Microseconds()) {
-		return false
-	}
-	return cost <= b.left(l, now)
-}
-
+// idle reports whether the next request may leave at now, because none waits.
 func (b *bucket) idle(l algorithms.Limit, now int64) bool { return b.level(l, now).Sign() == 0 }
 
 func (b *bucket) charge(l algorithms.Limit, now, cost int64, name string) {
-	b.poured = append(b.poured, poured{at: max(now, b.last()), cost: cost, name: name})
+	b.charges = append(b.charges, charge{at: max(now, b.booked()), cost: cost, name: name})
 }
-
-func (b *bucket) booked() int64 { return b.last() }
 
 // ahead pours in as much as keeps the bucket from being empty before the hold ends, without the cost and the units, and
 // the units. What leaks out all at once needs no such pad: units last until then.
 func (b *bucket) ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int64) {
-	lasts, t := l.Hold.Microseconds(), max(now, b.last())
+	lasts, t := l.Hold.Microseconds(), max(now, b.booked())
 	pad := int64(0)
 	if length := l.Window.Microseconds(); l.Refill == algorithms.RefillInterval {
 		level, began := b.pour(l, now)
@@ -156,22 +130,22 @@ func (b *bucket) adjust(l algorithms.Limit, now, at, turn, delta int64, name str
 			leak(l, back, began, min(from, now), now)
 		}
 		if level.Sign() > 0 && back.Sign() > 0 {
-			b.poured = append(b.poured, poured{at: max(now, b.last()), back: back})
+			b.charges = append(b.charges, charge{at: max(now, b.booked()), back: back})
 		}
 	}
 }
 
 // chargedAfter reports whether anything was charged after an instant.
 func (b *bucket) chargedAfter(at int64) bool {
-	return slices.ContainsFunc(b.poured, func(p poured) bool { return p.at > at && p.cost > 0 })
+	return slices.ContainsFunc(b.charges, func(p charge) bool { return p.at > at && p.cost > 0 })
 }
 
 // giveBackTurn takes back the last turn in a queue. A turn with others behind it stays,
 // because their requests know when to leave. The time of the charge is kept, because time
 // does not go back for a key.
 func (b *bucket) giveBackTurn(cost int64, name string) {
-	for i := len(b.poured) - 1; i >= 0; i-- {
-		if p := &b.poured[i]; p.cost > 0 {
+	for i := len(b.charges) - 1; i >= 0; i-- {
+		if p := &b.charges[i]; p.cost > 0 {
 			if p.name == name && p.cost == cost {
 				p.cost = 0
 			}

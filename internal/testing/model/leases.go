@@ -45,14 +45,14 @@ func (s *leases) left(l algorithms.Limit, now int64) int64 {
 	return max(0, l.Events-used)
 }
 
-func (s *leases) fits(l algorithms.Limit, now, cost int64) bool { return cost <= s.left(l, now) }
-
 func (s *leases) charge(l algorithms.Limit, now, cost int64, id string) {
 	s.held = slices.DeleteFunc(s.held, func(one lease) bool { return one.ends <= now || one.id == id })
 	s.held = append(s.held, lease{id, now + leaseOf(l), cost})
 }
 
 func (*leases) booked() int64 { return 0 }
+
+func (*leases) ahead(algorithms.Limit, int64, int64, int64) (units, lasts int64) { return 0, 0 }
 
 // adjust ends a lease, as a whole.
 func (s *leases) adjust(_ algorithms.Limit, _, _, _, delta int64, id string) {

@@ -6,50 +6,36 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// event is a charge and its time.
-type event struct{ at, cost int64 }
-
-// latest returns the time of the last event, or 0.
-func latest(events []event) int64 {
-	if len(events) == 0 {
-		return 0
-	}
-	return events[len(events)-1].at
-}
-
-// log models sliding_window_log. Events that have left the window are dropped when the next
+// log models sliding_window_log. Charges that have left the window are dropped when the next
 // one is added.
 type log struct {
-	events []event
-	back   int64 // how far now is moved: see clock
+	charges
+	back int64 // how far now is moved: see begin
 }
 
 func (g *log) asOf(l algorithms.Limit, now int64) memory {
 	window := l.Window.Microseconds()
-	if latest(g.events) > now+century {
+	if g.booked() > now+century {
 		return &log{}
 	}
-	return &log{slices.Clone(g.events), moved(latest(g.events), now, window, window)}
+	return &log{g.earlier(0), moved(g.booked(), now, window, window)}
 }
 
-// end returns now in the time of the log, where the window ends. A log that is further ahead than its window keeps its
-// times until it has expired, and now is moved instead.
-func (g *log) end(now int64) int64 { return now + g.back }
-
-func (g *log) left(l algorithms.Limit, now int64) int64 {
-	return max(0, l.Events-g.live(l, now))
+// begin returns when the window began that ends now. A log that is further ahead than its window
+// keeps its times until it has expired, and now is moved instead.
+func (g *log) begin(l algorithms.Limit, now int64) int64 {
+	return now + g.back - l.Window.Microseconds() + 1
 }
 
-// inside reports whether an event counts at t, because it is younger than the window.
-func inside(l algorithms.Limit, e event, t int64) bool { return t-e.at < l.Window.Microseconds() }
+// live returns how much counts at now.
+func (g *log) live(l algorithms.Limit, now int64) int64 { return g.sum(g.begin(l, now)) }
 
-func (g *log) fits(l algorithms.Limit, now, cost int64) bool { return cost <= g.left(l, now) }
+func (g *log) left(l algorithms.Limit, now int64) int64 { return max(0, l.Events-g.live(l, now)) }
 
 func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
-	t := g.end(now)
-	booked := max(t, latest(g.events))
-	g.events = slices.DeleteFunc(g.events, func(e event) bool { return !inside(l, e, t) })
-	g.events = append(g.events, event{booked, cost})
+	booked, begin := max(now+g.back, g.booked()), g.begin(l, now)
+	g.charges = slices.DeleteFunc(g.charges, func(c charge) bool { return c.at < begin })
+	g.charges = append(g.charges, charge{at: booked, cost: cost})
 }
 
 // ahead charges units when the hold ends, and the cost with them.
@@ -58,47 +44,23 @@ func (g *log) ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int
 		return 0, 0
 	}
 	if cost > 0 {
-		g.events = g.events[:len(g.events)-1]
+		g.charges = g.charges[:len(g.charges)-1]
 	}
 	g.charge(l, now, cost+units, "")
-	last := &g.events[len(g.events)-1]
-	last.at = max(last.at, g.end(now)+l.Hold.Microseconds())
+	last := &g.charges[len(g.charges)-1]
+	last.at = max(last.at, now+g.back+l.Hold.Microseconds())
 	return units, last.at - now
 }
 
-func (g *log) booked() int64 { return latest(g.events) }
-
 // adjust gives back what was charged at an instant, or charges more. Then it keeps only the
-// latest events: twice as many as the limit has, or as many as there were before.
+// latest charges: twice as many as the limit has, or as many as there were before.
 func (g *log) adjust(l algorithms.Limit, now, at, _, delta int64, name string) {
 	if delta > 0 {
 		before := g.live(l, now)
 		g.charge(l, now, min(delta, l.Events), name)
-		g.drop(g.live(l, now)-max(2*l.Events, before), func(event) bool { return true })
-	} else if delta < 0 {
-		g.drop(-delta, func(e event) bool { return e.at == at })
+		g.giveBack(max(0, g.live(l, now)-max(2*l.Events, before)), func(int64) bool { return true })
+	} else {
+		g.giveBack(-delta, func(t int64) bool { return t == at })
 	}
-}
-
-// live returns how much counts at now.
-func (g *log) live(l algorithms.Limit, now int64) (n int64) {
-	t := g.end(now)
-	for _, e := range g.events {
-		if inside(l, e, t) {
-			n += e.cost
-		}
-	}
-	return n
-}
-
-// drop takes a cost off the events that match.
-func (g *log) drop(cost int64, match func(event) bool) {
-	for i := range g.events {
-		if e := &g.events[i]; match(*e) {
-			gone := min(max(0, cost), e.cost)
-			e.cost -= gone
-			cost -= gone
-		}
-	}
-	g.events = slices.DeleteFunc(g.events, func(e event) bool { return e.cost == 0 })
+	g.charges = slices.DeleteFunc(g.charges, func(c charge) bool { return c.cost == 0 })
 }

@@ -10,6 +10,8 @@ package model
 import (
 	"fmt"
 	"maps"
+	"math/big"
+	"slices"
 	"sort"
 	"time"
 
@@ -33,7 +35,7 @@ type Key struct {
 	forgotten map[string]int64  // and those before the last reset
 }
 
-// memory is what an algorithm remembers. Only charge and adjust change it.
+// memory is what an algorithm remembers. Only charge, ahead and adjust change it.
 type memory interface {
 	// asOf returns a copy of what the key remembers at now. What is further ahead than a window is
 	// from before the clock went back, so all of its times are moved back: see moved.
@@ -42,23 +44,64 @@ type memory interface {
 	// left returns how much of the quota is left at now.
 	left(l algorithms.Limit, now int64) int64
 
-	// fits reports whether a cost passes at now.
-	fits(l algorithms.Limit, now, cost int64) bool
-
 	// charge charges a cost that fits, under a name.
 	charge(l algorithms.Limit, now, cost int64, name string)
 
 	// booked returns when the last charge counts as made.
 	booked() int64
 
+	// ahead charges up to want units ahead, beside a cost that was just charged at now. It returns how many it has
+	// charged, and for how long from now they may be spent.
+	ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int64)
+
 	// adjust changes what was charged at an instant under a name. The charge was decided at its turn.
 	adjust(l algorithms.Limit, now, at, turn, delta int64, name string)
 }
 
-// prepaid is a memory that can charge ahead: up to want units, beside a cost that it has just charged at now. It returns
-// how many it has charged, and for how long from now they may be spent.
-type prepaid interface {
-	ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int64)
+// charges are what was charged, in this order.
+type charges []charge
+
+type charge struct {
+	at, cost int64
+	name     string
+	back     *big.Rat // what is given back to a bucket, if this is a refund; then the cost is 0
+}
+
+func (c charges) booked() int64 {
+	if len(c) == 0 {
+		return 0
+	}
+	return c[len(c)-1].at
+}
+
+// earlier returns a copy with all times moved back.
+func (c charges) earlier(back int64) charges {
+	c = slices.Clone(c)
+	for i := range c {
+		c[i].at -= back
+	}
+	return c
+}
+
+// sum returns how much was charged from an instant on.
+func (c charges) sum(from int64) (all int64) {
+	for _, one := range c {
+		if one.at >= from {
+			all += one.cost
+		}
+	}
+	return all
+}
+
+// giveBack takes a cost off the charges that match, the first ones first.
+func (c charges) giveBack(cost int64, match func(at int64) bool) {
+	for i := range c {
+		if match(c[i].at) {
+			gone := min(cost, c[i].cost)
+			c[i].cost -= gone
+			cost -= gone
+		}
+	}
 }
 
 // quota returns what a client without charges has.
@@ -75,23 +118,12 @@ func half(left, want int64) int64 { return max(0, min(want, left/2)) }
 // moved returns by how much a memory is moved back whose latest time is ahead of now: not at all if it is ahead
 // by a window at most, and else by as many periods as it takes until it is not ahead. A period is twice as long
 // as the memory counts for anything.
-func moved(latest, now, window, counts int64) (back int64) {
+func moved(latest, now, window, counts int64) int64 {
 	if latest-now <= window {
 		return 0
 	}
-	for latest-back > now {
-		back += 2 * counts
-		if skip := (latest - back - now) / (2 * counts); skip > 0 { // only to be faster
-			back += skip * 2 * counts
-		}
-	}
-	return back
-}
-
-// queue is a memory that makes requests wait.
-type queue interface {
-	// idle reports whether the next request may leave at now, because none waits.
-	idle(l algorithms.Limit, now int64) bool
+	period := 2 * counts
+	return (latest - now + period - 1) / period * period
 }
 
 // New returns a key that was never seen.
@@ -129,24 +161,44 @@ func (k *Key) memory(l algorithms.Limit) memory {
 	panic(fmt.Sprintf("no model of %q", k.algorithm.Name()))
 }
 
+// keep keeps what the key remembers of the limit's family.
+func (k *Key) keep(l algorithms.Limit, m memory) { k.memories[k.algorithm.Family(l)] = m }
+
+// ask returns what the key remembers at now, and whether a cost passes. A refusal may let leases end earlier.
+func (k *Key) ask(l algorithms.Limit, now, cost int64) (m memory, passes bool) {
+	m = k.memory(l).asOf(l, now)
+	passes = fits(m, l, now, cost)
+	if held, ok := m.(*leases); ok && !passes {
+		held.shorten(l, now)
+		k.keep(l, m)
+	}
+	return m, passes
+}
+
+// fits reports whether a cost passes at now: if as much is left, and if it need not wait too long in a queue.
+func fits(m memory, l algorithms.Limit, now, cost int64) bool {
+	if b, ok := m.(*bucket); ok && l.Mode == algorithms.ModeQueue && l.MaxWait > 0 && cost > 0 {
+		if !b.idle(l, now+l.MaxWait.Microseconds()) {
+			return false
+		}
+	}
+	return cost <= m.left(l, now)
+}
+
 // Take decides on a cost at now, and charges it under a name if it fits. If guess is not nil,
 // its waits are tried before a search for the right ones. They only make Take faster.
 func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algorithms.Decision) algorithms.Decision {
 	if guess == nil {
 		guess = &algorithms.Decision{RetryAfter: none, NextAfter: none, ResetAfter: none, Delay: none}
 	}
-	m := k.memory(l).asOf(l, now)
-	d := algorithms.Decision{Quota: quota(l), Allowed: m.fits(l, now, cost), At: now}
-	if held, ok := m.(*leases); ok && !d.Allowed {
-		held.shorten(l, now)
-		k.memories[k.algorithm.Family(l)] = m
-	}
+	m, passes := k.ask(l, now, cost)
+	d := algorithms.Decision{Quota: quota(l), Allowed: passes, At: now}
 	switch {
-	case !d.Allowed:
-		d.RetryAfter = first(guess.RetryAfter, func(wait int64) bool { return m.fits(l, now+wait, cost) })
+	case !passes:
+		d.RetryAfter = first(guess.RetryAfter, func(wait int64) bool { return fits(m, l, now+wait, cost) })
 	case cost > 0:
-		if q, ok := m.(queue); ok && l.Mode == algorithms.ModeQueue {
-			d.Delay = first(guess.Delay, func(wait int64) bool { return q.idle(l, now+wait) })
+		if b, ok := m.(*bucket); ok && l.Mode == algorithms.ModeQueue {
+			d.Delay = first(guess.Delay, func(wait int64) bool { return b.idle(l, now+wait) })
 		}
 		k.charge(m, l, now, cost, name)
 		d.Ahead = time.Duration(max(0, m.booked()-now)) * time.Microsecond
@@ -161,39 +213,34 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 
 // Admit is Take without the waits. It reports whether the cost fits.
 func (k *Key) Admit(l algorithms.Limit, now, cost int64, name string) bool {
-	m := k.memory(l).asOf(l, now)
-	if !m.fits(l, now, cost) {
-		if held, ok := m.(*leases); ok {
-			held.shorten(l, now)
-			k.memories[k.algorithm.Family(l)] = m
-		}
-		return false
+	m, passes := k.ask(l, now, cost)
+	if passes {
+		k.charge(m, l, now, cost, name)
 	}
-	k.charge(m, l, now, cost, name)
-	return true
+	return passes
 }
 
 // charge charges a cost that fits to a memory of the key.
 func (k *Key) charge(m memory, l algorithms.Limit, now, cost int64, name string) {
 	m.charge(l, now, cost, name)
-	k.memories[k.algorithm.Family(l)] = m
+	k.keep(l, m)
 	k.charged[name] = now
 }
 
-// Ahead charges units ahead, under a name, beside a cost that Take has just charged. A limit without a hold, and a key of
-// another kind, charge none.
+// Ahead charges units ahead, under a name, beside a cost that Take has just charged. A limit
+// without a hold charges none.
 func (k *Key) Ahead(l algorithms.Limit, now, cost, want int64, name string) (units int64, lasts time.Duration) {
-	m := k.memory(l).asOf(l, now)
-	p, ok := m.(prepaid)
-	if !ok || l.Hold == 0 {
+	if l.Hold == 0 {
 		return 0, 0
 	}
-	units, micros := p.ahead(l, now, cost, want)
-	if units > 0 {
-		k.memories[k.algorithm.Family(l)], k.charged[name] = m, now
-		return units, time.Duration(micros) * time.Microsecond
+	m := k.memory(l).asOf(l, now)
+	units, micros := m.ahead(l, now, cost, want)
+	if units == 0 {
+		return 0, 0
 	}
-	return 0, 0
+	k.keep(l, m)
+	k.charged[name] = now
+	return units, time.Duration(micros) * time.Microsecond
 }
 
 // Renew renews the lease under a name, or takes it again after a reset.
@@ -201,7 +248,7 @@ func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
 	delete(k.forgotten, name)
 	m := k.memory(l).asOf(l, now)
 	m.charge(l, now, cost, name)
-	k.memories[k.algorithm.Family(l)] = m
+	k.keep(l, m)
 }
 
 // Adjust changes what was charged at an instant under a name, if the algorithm can. It does
@@ -218,7 +265,7 @@ func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	if lends || quota(l) > 0 {
 		m.adjust(l, now, at, k.charged[name], delta, name)
 	}
-	k.memories[k.algorithm.Family(l)] = m
+	k.keep(l, m)
 }
 
 // none means that there is no guess.
