@@ -1,5 +1,5 @@
 // Package vectors reads the scenarios in testdata/vectors: requests for a key, and the
-// expected decisions. The Go algorithms, their Lua ports and the model all play them.
+// expected decisions. The Go algorithms and the model play them.
 //
 // A file begins with a comment that names the Go file and its Lua port. Then come lines:
 //
@@ -39,38 +39,21 @@ type File struct {
 	Scenarios []Scenario
 }
 
-// Scenario is a sequence of steps with one key.
+// Scenario is a sequence of requests for one key.
 type Scenario struct {
 	Title string
-	Steps []Step
 
 	// BeyondModel reports whether the model has no rule for the scenario, such as for a rate
 	// that changes under a bucket.
 	BeyondModel bool
+
+	lines []line
 }
 
-// Step is one line of a scenario.
-type Step struct {
-	Do    Do
-	Limit algorithms.Limit
-	At    int64 // microseconds since 1970
-	Cost  int64 // for Adjust, the delta; for Ahead, how many units are wanted
-	Name  string
-	Taken int64  // for Adjust, when the charge was made
-	Want  string // the answer, in the words of the file
-	line  int
+type line struct {
+	number int
+	text   string
 }
-
-// Do is what a step does.
-type Do int
-
-// A request, the renewal of a lease, the adjustment of a charge, and a charge ahead.
-const (
-	Take Do = iota
-	Renew
-	Adjust
-	Ahead
-)
 
 // Key is a key under test.
 type Key interface {
@@ -92,56 +75,47 @@ func Load(t testing.TB, dir string) (files []*File) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := parse(filepath.Base(path), string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := &File{Name: filepath.Base(path)}
 		files = append(files, f)
+		for i, text := range strings.Split(string(text), "\n") {
+			word, rest, _ := strings.Cut(text, " ")
+			last := len(f.Scenarios) - 1
+			switch {
+			case word == "", word == "#":
+			case word == "algorithm":
+				f.Algorithm = rest
+			case word == "scenario":
+				f.Scenarios = append(f.Scenarios, Scenario{Title: rest})
+			case last < 0:
+				t.Fatalf("%s:%d: before the first scenario: %q", f.Name, i+1, text)
+			case word == "beyond":
+				f.Scenarios[last].BeyondModel = true
+			default:
+				f.Scenarios[last].lines = append(f.Scenarios[last].lines, line{i + 1, text})
+			}
+		}
+		if len(f.Scenarios) == 0 {
+			t.Fatalf("%s: no scenario", f.Name)
+		}
 	}
 	return files
 }
 
-// Play plays a scenario, and reports each answer that is not the expected one.
-func (s *Scenario) Play(t testing.TB, key Key) {
-	t.Helper()
-	for _, step := range s.Steps {
-		got := ""
-		switch step.Do {
-		case Take:
-			d := key.Take(step.Limit, step.At, step.Cost, step.Name)
-			got = words(d)
-			if quota := step.quota(); d.Quota != quota {
-				t.Errorf("line %d: quota %d, want %d", step.line, d.Quota, quota)
-			}
-		case Renew:
-			key.Renew(step.Limit, step.At, step.Cost, step.Name)
-		case Adjust:
-			key.Adjust(step.Limit, step.At, step.Taken, step.Cost, step.Name)
-		case Ahead:
-			units, lasts := key.Ahead(step.Limit, step.At, step.Cost, step.Name)
-			got = fmt.Sprint(units, short(lasts))
-		}
-		if got != step.Want {
-			t.Errorf("line %d:\ngot  %s\nwant %s", step.line, got, step.Want)
-		}
-	}
-}
-
-func (s *Step) quota() int64 {
-	if s.Limit.Burst > 0 && s.Limit.Events > 0 {
-		return s.Limit.Burst
-	}
-	return s.Limit.Events
-}
-
-// words formats a decision.
-func words(d algorithms.Decision) string {
+// words formats a decision under a limit.
+func words(d algorithms.Decision, l algorithms.Limit) string {
 	text := map[bool]string{true: "yes ", false: "no "}[d.Allowed] + fmt.Sprint(d.Remaining)
 	for _, wait := range []*time.Duration{&d.RetryAfter, &d.NextAfter, &d.ResetAfter, &d.Delay} {
 		text += short(*wait)
 		*wait = 0
 	}
-	d.Allowed, d.Quota, d.Remaining, d.At, d.Ahead = false, 0, 0, 0, 0
+	quota := l.Events
+	if l.Burst > 0 && l.Events > 0 {
+		quota = l.Burst
+	}
+	if d.Quota == quota {
+		d.Quota = 0
+	}
+	d.Allowed, d.Remaining, d.At, d.Ahead = false, 0, 0, 0
 	if d != (algorithms.Decision{}) {
 		text += fmt.Sprintf(", and %+v", d)
 	}
@@ -165,7 +139,3 @@ func short(d time.Duration) string {
 	}
 	return text
 }
-
-// Start is the time from which others count unless a scenario has another one: 250 ms after a
-// full second, minute and hour.
-var Start = time.Date(2026, 11, 18, 15, 0, 0, 250e6, time.UTC)
