@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 const (
@@ -59,7 +56,7 @@ func StartCluster(t TB, masters, replicasEach int, options ...Option) *Cluster {
 	c.meet()
 	for i, node := range c.nodes[masters:] {
 		master := c.nodes[i%masters]
-		c.await(func(ctx context.Context) error {
+		await(c.t, "cluster", func(ctx context.Context) error {
 			return node.admin.Do(ctx, "cluster", "replicate", c.ids[master]).Err()
 		})
 	}
@@ -76,7 +73,7 @@ func (c *Cluster) meet() {
 			}
 		}
 	}
-	c.await(func(ctx context.Context) error {
+	await(c.t, "cluster", func(ctx context.Context) error {
 		for _, node := range c.nodes {
 			if err := node.hasInfo(ctx, "cluster", "info", fmt.Sprintf("cluster_known_nodes:%d\r", len(c.nodes))); err != nil {
 				return err
@@ -96,7 +93,7 @@ func (c *Cluster) Addrs() []string { return addrs(c.nodes) }
 // masters can have.
 func (c *Cluster) Await() {
 	c.t.Helper()
-	c.await(func(ctx context.Context) error {
+	await(c.t, "cluster", func(ctx context.Context) error {
 		for _, node := range c.nodes {
 			if node.current().Ended() {
 				continue
@@ -119,7 +116,7 @@ func (c *Cluster) Await() {
 func (c *Cluster) MasterOf(key string) *Server {
 	c.t.Helper()
 	var master *Server
-	c.await(func(ctx context.Context) error {
+	await(c.t, "cluster", func(ctx context.Context) error {
 		for _, node := range c.nodes {
 			if !node.current().Ended() && node.admin.Do(ctx, "exists", key).Err() == nil &&
 				node.hasInfo(ctx, "info", "replication", "role:master\r") == nil {
@@ -194,13 +191,6 @@ func (c *Cluster) must(node *Server, args ...any) {
 	c.t.Helper()
 	if err := node.admin.Do(context.Background(), args...).Err(); err != nil {
 		c.t.Fatalf("%s: %v: %v", node.Addr(), args[:min(3, len(args))], err)
-	}
-}
-
-func (c *Cluster) await(try func(ctx context.Context) error) {
-	c.t.Helper()
-	if err := childprocess.Poll(patient.Patience, try); err != nil {
-		c.t.Fatalf("cluster: %v", err)
 	}
 }
 

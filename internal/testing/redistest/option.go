@@ -22,14 +22,12 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	password    string
-	users       [][]string // each the words of one "user" line
-	tls         bool
-	clientCerts bool
-	certs       TLSFiles
-	extra       []string
-	host        string   // empty: 127.0.0.1
-	sentinel    []string // it is a Sentinel, with these lines of configuration
+	password string
+	tls      bool
+	certs    TLSFiles
+	extra    []string // arguments
+	host     string   // empty: 127.0.0.1
+	sentinel []string // it is a Sentinel, with these lines of configuration
 }
 
 // settled is what options make of a server.
@@ -50,17 +48,15 @@ func WithPassword(password string) Option {
 // "+evalsha". Without rules the user may log in and do nothing. The default
 // user keeps all its rights.
 func WithUser(name, password string, rules ...string) Option {
-	return func(s *settings) {
-		words := append([]string{name, "on", ">" + password}, rules...)
-		s.users = append(s.users, words)
-	}
+	return WithArgs(append([]string{"--user", name, "on", ">" + password}, rules...)...)
 }
 
 // WithTLS opens a TLS port beside the plain one. Its certificate is for
 // 127.0.0.1 and "redis.test". With clientCerts the port refuses clients that
 // show no certificate of the CA.
 func WithTLS(clientCerts bool) Option {
-	return func(s *settings) { s.tls, s.clientCerts = true, clientCerts }
+	auth := map[bool]string{false: "no", true: "yes"}[clientCerts]
+	return func(s *settings) { s.tls, s.extra = true, append(s.extra, "--tls-auth-clients", auth) }
 }
 
 // WithHosts has servers listen on other loopback addresses than 127.0.0.1, such as "::1": each server on
@@ -97,20 +93,12 @@ func (s *Server) arguments() []string {
 	if set.password != "" {
 		args = append(args, "--requirepass", set.password)
 	}
-	for _, words := range set.users {
-		args = append(append(args, "--user"), words...)
-	}
 	if set.tls {
-		authClients := "no"
-		if set.clientCerts {
-			authClients = "yes"
-		}
 		args = append(args,
 			"--tls-port", strconv.Itoa(s.tlsPort),
 			"--tls-ca-cert-file", set.certs.CA,
 			"--tls-cert-file", set.certs.Cert,
 			"--tls-key-file", set.certs.Key,
-			"--tls-auth-clients", authClients,
 		)
 	}
 	return append(args, set.extra...)

@@ -199,9 +199,14 @@ func (s *Server) Restart() {
 	}
 	// The admin client may have seen enough refusals to stop dialing for a
 	// while. It must be usable when Restart returns.
-	err := childprocess.Poll(startTimeout, func(ctx context.Context) error { return s.admin.Ping(ctx).Err() })
-	if err != nil {
-		s.t.Fatalf("restarting %s: admin client: %v", program, err)
+	await(s.t, "restarting "+program+": admin client", func(ctx context.Context) error { return s.admin.Ping(ctx).Err() })
+}
+
+// await tries until there is no error, and ends the test if that never is.
+func await(t TB, what string, try func(context.Context) error) {
+	t.Helper()
+	if err := childprocess.Poll(patient.Patience, try); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 

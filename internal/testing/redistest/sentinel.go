@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // MasterName is what the Sentinels of [StartSentinel] call their master.
@@ -82,7 +79,7 @@ func (g *Sentinel) Addrs() []string { return addrs(g.sentinels) }
 func (g *Sentinel) Master() *Server {
 	g.t.Helper()
 	var master *Server
-	g.await(func(ctx context.Context) (err error) {
+	await(g.t, "sentinel", func(ctx context.Context) (err error) {
 		master, err = g.master(ctx)
 		return err
 	})
@@ -115,7 +112,7 @@ func (g *Sentinel) master(ctx context.Context) (*Server, error) {
 // Await waits until the replica has all data, and all Sentinels know it and each other.
 func (g *Sentinel) Await() {
 	g.t.Helper()
-	g.await(func(ctx context.Context) error {
+	await(g.t, "sentinel", func(ctx context.Context) error {
 		master, err := g.master(ctx)
 		if err != nil {
 			return err
@@ -146,7 +143,7 @@ func (g *Sentinel) Failover() {
 	g.t.Helper()
 	before := g.Master()
 	asked := time.Time{}
-	g.await(func(ctx context.Context) error {
+	await(g.t, "sentinel", func(ctx context.Context) error {
 		// Sentinels give up a failover that takes too long, as on a busy machine.
 		err := g.switched(ctx, before)
 		if err != nil && time.Since(asked) > 2*failoverTimeout {
@@ -171,13 +168,6 @@ func (g *Sentinel) switched(ctx context.Context, before *Server) error {
 // AwaitSwitch returns when another server than before is the master.
 func (g *Sentinel) AwaitSwitch(before *Server) *Server {
 	g.t.Helper()
-	g.await(func(ctx context.Context) error { return g.switched(ctx, before) })
+	await(g.t, "sentinel", func(ctx context.Context) error { return g.switched(ctx, before) })
 	return g.Master()
-}
-
-func (g *Sentinel) await(try func(context.Context) error) {
-	g.t.Helper()
-	if err := childprocess.Poll(patient.Patience, try); err != nil {
-		g.t.Fatalf("sentinel: %v", err)
-	}
 }
