@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
@@ -29,30 +30,24 @@ type row struct {
 	comment string
 }
 
-// rows returns the options of a struct, with those of structs that are embedded in it.
-func rows(t reflect.Type) (all []row, err error) {
-	for _, f := range option.Fields(t) {
-		in := t.FieldByIndex(f.Index[:len(f.Index)-1]).Type
-		comment, err := comment(in, t.FieldByIndex(f.Index).Name)
-		if err != nil {
-			return nil, err
-		}
-		r := row{f, comment}
+// rows returns the options of a struct, with those of structs that are embedded in it. Each must have a comment.
+func rows(t testing.TB, of reflect.Type) (all []row) {
+	t.Helper()
+	for _, f := range option.Fields(of) {
+		in := of.FieldByIndex(f.Index[:len(f.Index)-1]).Type
+		r := row{f, comment(t, in, of.FieldByIndex(f.Index).Name)}
 		if r.says() == "" {
-			return nil, fmt.Errorf("%s: the option %s has no comment that says what it does", t, f.Name)
+			t.Fatalf("%s: the option %s has no comment that says what it does", of, f.Name)
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	return all
 }
 
 // Lines writes the syntax of a block.
-func (o *Object) Lines(head string) (string, error) {
-	all, err := rows(reflect.TypeOf(o.Of))
-	if err != nil {
-		return "", err
-	}
-	width := 0
+func (o *Object) Lines(t testing.TB, head string) string {
+	t.Helper()
+	all, width := rows(t, reflect.TypeOf(o.Of)), 0
 	for _, r := range all {
 		width = max(width, min(len(r.Name), 16))
 	}
@@ -64,7 +59,7 @@ func (o *Object) Lines(head string) (string, error) {
 		}
 	}
 	b.WriteString("}\n```\n")
-	return b.String(), nil
+	return b.String()
 }
 
 // arguments are those of the line of an option.
@@ -87,14 +82,11 @@ func (r *row) arguments() string {
 }
 
 // Table writes the options with these names, or those without them.
-func (o *Object) Table(names []string, others bool) (string, error) {
-	all, err := rows(reflect.TypeOf(o.Of))
-	if err != nil {
-		return "", err
-	}
+func (o *Object) Table(t testing.TB, names []string, others bool) string {
+	t.Helper()
 	var b strings.Builder
 	b.WriteString("| option | values | default | what it does |\n|---|---|---|---|\n")
-	for _, r := range all {
+	for _, r := range rows(t, reflect.TypeOf(o.Of)) {
 		name := r.Name
 		if name == "-" {
 			name = r.JSON
@@ -104,7 +96,7 @@ func (o *Object) Table(names []string, others bool) (string, error) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.title(), r.values(), r.usual(), strings.ReplaceAll(r.says(), "|", `\|`))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // title is the name of the option, and that in JSON if it is another one.
@@ -159,49 +151,43 @@ func (r *row) says() string {
 	return strings.TrimSpace(text)
 }
 
-// Contradictions returns what the comment of an option leaves out of its tags: bounds and words.
-func (o *Object) Contradictions() (wrong []string) {
-	all, err := rows(reflect.TypeOf(o.Of))
-	if err != nil {
-		return []string{err.Error()}
-	}
-	for _, r := range all {
+// CheckComments fails the test if the comment of an option leaves out something of its tags: bounds and words.
+func (o *Object) CheckComments(t testing.TB) {
+	t.Helper()
+	for _, r := range rows(t, reflect.TypeOf(o.Of)) {
 		for _, text := range append(slices.Clone(r.Words), r.Least, r.Greatest) {
 			if text != "0" && !strings.Contains(r.comment, text) {
-				wrong = append(wrong, fmt.Sprintf("%s: the comment of %s does not say %s", o.ID, r.Name, text))
+				t.Errorf("%s: the comment of %s does not say %s", o.ID, r.Name, text)
 			}
 		}
 	}
-	return wrong
 }
 
 // comments are the comments of fields, by the path of their package, then by their type and name.
 var comments = make(map[string]map[string]string)
 
 // comment returns what the source of this module says about a field of a struct.
-func comment(of reflect.Type, field string) (string, error) {
+func comment(t testing.TB, of reflect.Type, field string) string {
+	t.Helper()
 	path, ok := strings.CutPrefix(of.PkgPath(), "github.com/seed-161337e5/caddyratelimit")
 	if !ok {
-		return "", fmt.Errorf("the source of %s is not in this module", of)
+		t.Fatalf("the source of %s is not in this module", of)
 	}
 	if comments[path] == nil {
-		said, err := readPackage(filepath.Join(".", filepath.FromSlash(path)))
-		if err != nil {
-			return "", err
-		}
-		comments[path] = said
+		comments[path] = readPackage(t, filepath.Join(".", filepath.FromSlash(path)))
 	}
-	return comments[path][of.Name()+"."+field], nil
+	return comments[path][of.Name()+"."+field]
 }
 
 // readPackage reads the comments of the structs in a directory.
-func readPackage(dir string) (map[string]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+func readPackage(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	said := make(map[string]string)
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, isType := n.(*ast.TypeSpec)
@@ -218,5 +204,5 @@ func readPackage(dir string) (map[string]string, error) {
 			return false
 		})
 	}
-	return said, err
+	return said
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strconv"
+	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -15,10 +16,11 @@ type object = map[string]any
 
 // Schema writes a JSON schema (draft-07, which most editors know) for configs of Caddy. Of handlers and stores it describes
 // those that are given, of the app the struct; the rest of a config may be anything.
-func Schema(id, title string, app Object, handlers, stores []Object) ([]byte, error) {
+func Schema(t testing.TB, id, title string, app Object, handlers, stores []Object) []byte {
+	t.Helper()
 	anything := object{"additionalProperties": object{"$ref": "#/definitions/anything"}, "items": object{"$ref": "#/definitions/anything"}}
-	anything = anyOf(handlers, stores, anything)
-	apps := object{"type": "object", "properties": object{app.ID: structure(reflect.TypeOf(app.Of), nil)}}
+	anything = anyOf(t, handlers, stores, anything)
+	apps := object{"type": "object", "properties": object{app.ID: structure(t, reflect.TypeOf(app.Of), nil)}}
 	schema := object{
 		"$schema": "http://json-schema.org/draft-07/schema#", "$id": id, "title": title, "definitions": object{"anything": anything},
 		"allOf": []any{object{"type": "object", "properties": object{"apps": apps}}, object{"$ref": "#/definitions/anything"}},
@@ -27,15 +29,17 @@ func Schema(id, title string, app Object, handlers, stores []Object) ([]byte, er
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "\t")
-	err := e.Encode(schema)
-	return b.Bytes(), err
+	if err := e.Encode(schema); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // anyOf is the schema of a module that a field names, or else another one.
-func anyOf(modules, stores []Object, schema object) object {
+func anyOf(t testing.TB, modules, stores []Object, schema object) object {
 	for _, m := range modules {
 		name, is := m.Inline[0], object{"const": m.Inline[1]}
-		then := structure(reflect.TypeOf(m.Of), stores)
+		then := structure(t, reflect.TypeOf(m.Of), stores)
 		then["properties"].(object)[name] = is
 		condition := object{"type": "object", "properties": object{name: is}, "required": []string{name}}
 		schema = object{"if": condition, "then": then, "else": schema}
@@ -44,16 +48,13 @@ func anyOf(modules, stores []Object, schema object) object {
 }
 
 // structure is the schema of a struct.
-func structure(t reflect.Type, stores []Object) object {
+func structure(t testing.TB, of reflect.Type, stores []Object) object {
 	properties := make(object)
-	all, err := rows(t)
-	if err != nil {
-		panic(err)
-	}
-	for _, r := range all {
+	for _, r := range rows(t, of) {
 		if r.JSON != "-" {
-			properties[r.JSON] = r.schema(r.Type, stores)
-			properties[r.JSON].(object)["description"] = r.comment
+			schema := r.schema(t, r.Type, stores)
+			schema["description"] = r.comment
+			properties[r.JSON] = schema
 		}
 	}
 	return object{
@@ -63,26 +64,26 @@ func structure(t reflect.Type, stores []Object) object {
 }
 
 // schema is that of the values of an option.
-func (r *row) schema(t reflect.Type, stores []Object) object {
-	t = option.Pointed(t)
-	_, isValue := reflect.New(t).Interface().(option.Value)
+func (r *row) schema(t testing.TB, of reflect.Type, stores []Object) object {
+	of = option.Pointed(of)
+	_, isValue := reflect.New(of).Interface().(option.Value)
 	switch {
-	case isValue && len(option.Fields(t)) == 0:
+	case isValue && len(option.Fields(of)) == 0:
 		return object{"anyOf": []any{r.bounded("integer"), object{"type": "string", "minLength": 1}, object{"type": "null"}}}
-	case t == reflect.TypeFor[caddy.Duration]():
+	case of == reflect.TypeFor[caddy.Duration]():
 		return object{"anyOf": []any{object{"type": "string", "minLength": 1}, r.bounded("integer"), object{"const": 0}, object{"type": "null"}}}
-	case t == reflect.TypeFor[json.RawMessage]() && r.JSON == "store":
-		return anyOf(stores, nil, object{"type": []string{"object", "null"}})
-	case t == reflect.TypeFor[json.RawMessage]():
+	case of == reflect.TypeFor[json.RawMessage]() && r.JSON == "store":
+		return anyOf(t, stores, nil, object{"type": []string{"object", "null"}})
+	case of == reflect.TypeFor[json.RawMessage]():
 		return object{}
 	}
-	switch t.Kind() {
+	switch of.Kind() {
 	case reflect.Struct:
-		return structure(t, nil)
+		return structure(t, of, nil)
 	case reflect.Map:
-		return object{"type": []string{"object", "null"}, "additionalProperties": r.schema(t.Elem(), stores)}
+		return object{"type": []string{"object", "null"}, "additionalProperties": r.schema(t, of.Elem(), stores)}
 	case reflect.Slice:
-		return object{"type": []string{"array", "null"}, "items": r.schema(t.Elem(), stores)}
+		return object{"type": []string{"array", "null"}, "items": r.schema(t, of.Elem(), stores)}
 	case reflect.Bool:
 		return object{"type": []string{"boolean", "null"}}
 	case reflect.Int, reflect.Int64:
