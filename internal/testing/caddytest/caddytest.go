@@ -64,22 +64,24 @@ func LoadInto(t testing.TB, ctx caddy.Context, json string) Handler {
 		t.Fatal(err)
 	}
 	Started(t, ctx)
-	t.Cleanup(func() {
-		if err := h.Cleanup(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { CleanUp(t, h) })
 	return h
 }
 
 // Started tells the handlers of a config that its apps have started. Before, they emit no events, and requests wait.
 func Started(t testing.TB, ctx caddy.Context) {
 	t.Helper()
-	events, err := ctx.App("events")
+	app[*caddyevents.App](t, ctx, "events").Emit(ctx, "started", nil)
+}
+
+// app returns an app of a config.
+func app[App any](t testing.TB, ctx caddy.Context, name string) App {
+	t.Helper()
+	loaded, err := ctx.App(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events.(*caddyevents.App).Emit(ctx, "started", nil)
+	return loaded.(App)
 }
 
 // TryLoad loads a handler into a config, if the handler is valid. The JSON of another one than rate_limit is behind its name.

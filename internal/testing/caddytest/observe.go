@@ -75,11 +75,7 @@ func (l *Listener) Handle(_ context.Context, e caddy.Event) error {
 func Listen(t testing.TB, ctx caddy.Context, name string) *Listener {
 	t.Helper()
 	l := new(Listener)
-	app, err := ctx.App("events")
-	if err == nil {
-		err = app.(*caddyevents.App).On(name, l)
-	}
-	if err != nil {
+	if err := app[*caddyevents.App](t, ctx, "events").On(name, l); err != nil {
 		t.Fatal(err)
 	}
 	return l

@@ -117,15 +117,12 @@ func ValidateJSON(t testing.TB, config []byte) string {
 // its handlers, which must have been loaded.
 func Run(t testing.TB, ctx caddy.Context) {
 	t.Helper()
-	app, err := ctx.App("rate_limit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := app.(caddy.App).Start(); err != nil {
+	limiter := app[caddy.App](t, ctx, "rate_limit")
+	if err := limiter.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := app.(caddy.App).Stop(); err != nil {
+		if err := limiter.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
