@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -51,11 +52,11 @@ type Answer struct {
 
 // Send sends a GET request. The header has names and values in turn.
 func Send(client *http.Client, url string, header ...string) (Answer, error) {
-	return send(context.Background(), client, url, header)
+	return send(context.Background(), client, http.MethodGet, url, "", header...)
 }
 
-func send(ctx context.Context, client *http.Client, url string, header []string) (a Answer, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func send(ctx context.Context, client *http.Client, method, url, body string, header ...string) (a Answer, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return a, err
 	}
@@ -68,18 +69,23 @@ func send(ctx context.Context, client *http.Client, url string, header []string)
 		return a, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	a.Status, a.Header, a.Body, a.Done = response.StatusCode, response.Header, string(body), time.Now()
+	text, err := io.ReadAll(response.Body)
+	a.Status, a.Header, a.Body, a.Done = response.StatusCode, response.Header, string(text), time.Now()
 	return a, err
 }
 
-// SendAcross is [Send] while the server is being replaced. When a server of net/http shuts down, it
+// SendAcross is [Send] while the server is being replaced.
+func SendAcross(client *http.Client, url string, header ...string) (Answer, error) {
+	return across(func() (Answer, error) { return Send(client, url, header...) })
+}
+
+// across sends a request while the server is being replaced. When a server of net/http shuts down, it
 // closes connections with a request that it has read but not begun to handle (conn.serve). A client of
 // net/http repeats the request, unless it was the first one on its connection. No handler has seen
 // such a request.
-func SendAcross(client *http.Client, url string, header ...string) (a Answer, err error) {
+func across(send func() (Answer, error)) (a Answer, err error) {
 	for range 3 {
-		a, err = Send(client, url, header...)
+		a, err = send()
 		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 			break
 		}
@@ -130,7 +136,7 @@ func (s *Server) Begin(path string, header ...string) *Pending {
 	go func() {
 		defer close(p.done)
 		defer leave()
-		p.Answer, p.Err = send(ctx, client, s.URL(path), header)
+		p.Answer, p.Err = send(ctx, client, http.MethodGet, s.URL(path), "", header...)
 	}()
 	s.T.Cleanup(func() {
 		leave()
@@ -139,14 +145,10 @@ func (s *Server) Begin(path string, header ...string) *Pending {
 	return p
 }
 
-// Result waits for the answer.
+// Result waits for the answer, as long as the client does.
 func (p *Pending) Result() Answer {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(patient.Patience):
-		p.t.Fatalf("no answer within %v", patient.Patience)
-	}
+	<-p.done
 	if p.Err != nil {
 		p.t.Fatal(p.Err)
 	}

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
@@ -38,46 +36,28 @@ func (s *Server) Must(method, path, body string) {
 }
 
 // Admin sends a request to the admin endpoint. Any status other than 200 and 204 is an error. A question
-// that comes while the endpoint is being replaced is asked again, see SendAcross.
+// that comes while the endpoint is being replaced is asked again.
 func (s *Server) Admin(method, path, contentType, body string) (text string, err error) {
-	for range 3 {
-		text, err = s.adminOnce(method, path, contentType, body)
-		if method != http.MethodGet || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
-			break
-		}
-	}
-	return text, err
-}
-
-func (s *Server) adminOnce(method, path, contentType, body string) (string, error) {
-	request, err := http.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	if contentType != "" {
-		request.Header.Set("Content-Type", contentType)
-	}
 	// Loading a config replaces the endpoint, so connections are not reused.
-	transport := &http.Transport{
+	client := &http.Client{Timeout: patient.Patience, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.Dir, "admin"))
 		},
+	}}
+	ask := func() (Answer, error) {
+		return send(context.Background(), client, method, "http://127.0.0.1"+path, body, "Content-Type", contentType)
 	}
-	client := &http.Client{Transport: transport, Timeout: patient.Patience}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", err
+	var a Answer
+	if method == http.MethodGet {
+		a, err = across(ask)
+	} else {
+		a, err = ask()
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return "", err
+	if err == nil && a.Status != http.StatusOK && a.Status != http.StatusNoContent {
+		err = fmt.Errorf("%s %s: %d: %s", method, path, a.Status, a.Body)
 	}
-	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNoContent {
-		return "", fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
-	}
-	return string(text), nil
+	return a.Body, err
 }
 
 // Stacks returns Caddy's own list of goroutines.

@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,11 +62,7 @@ func (s *Server) AwaitLog(texts ...string) {
 	s.T.Helper()
 	patient.Until(s.T, "a line of the log with "+strings.Join(texts, ", "), func() bool {
 		for line := range bytes.Lines(s.Log()) {
-			has := true
-			for _, text := range texts {
-				has = has && bytes.Contains(line, []byte(text))
-			}
-			if has {
+			if !slices.ContainsFunc(texts, func(text string) bool { return !bytes.Contains(line, []byte(text)) }) {
 				return true
 			}
 		}
