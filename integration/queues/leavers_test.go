@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -268,11 +267,7 @@ func TestExitGivesSlotsBack(t *testing.T) {
 			if err := s.Process.Terminate(); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case <-s.Process.Done():
-			case <-time.After(patient.Patience):
-				t.Fatal("Caddy does not end")
-			}
+			patient.Until(t, "Caddy to end", s.Process.Ended)
 			if n := taken(prefix); n != 0 {
 				t.Errorf("%d slots still taken when Caddy has ended", n)
 			}

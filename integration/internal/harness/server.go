@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -164,12 +163,7 @@ func (s *Server) Stop() {
 	if _, err := s.Admin("POST", "/stop", "", ""); err != nil {
 		s.T.Errorf("stopping Caddy: %v", err)
 	}
-	select {
-	case <-s.Process.Done():
-	case <-time.After(patient.Patience):
-		s.T.Errorf("Caddy does not stop")
-		return
-	}
+	patient.Until(s.T, "Caddy to stop", s.Process.Ended)
 	if s.Process.Err() != nil {
 		s.T.Errorf("Caddy stopped with %v", s.Process.Err())
 	}

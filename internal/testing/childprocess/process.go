@@ -66,9 +66,6 @@ func count() error {
 // PID returns the id of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done returns a channel that is closed when the child has ended.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
 // Ended reports whether the child has ended.
 func (p *Process) Ended() bool {
 	select {
@@ -122,23 +119,18 @@ func (p *Process) Thaw() error {
 	return nil
 }
 
+// errEnded says that a child no longer does what is waited for.
+var errEnded = errors.New("it ended")
+
 // Await is [Poll] for something that the child does. It also returns when the child has
 // ended.
 func (p *Process) Await(timeout time.Duration, try func(context.Context) error) error {
-	var ended error
-	err := Poll(timeout, func(ctx context.Context) error {
+	return Poll(timeout, func(ctx context.Context) error {
 		if p.Ended() {
-			if ended = p.err; ended == nil {
-				ended = errors.New("exit status 0")
-			}
-			return nil
+			return fmt.Errorf("%w: %v", errEnded, p.cmd.ProcessState)
 		}
 		return try(ctx)
 	})
-	if ended != nil {
-		return fmt.Errorf("it ended: %w", ended)
-	}
-	return err
 }
 
 // Poll calls try every few milliseconds until it succeeds or the time is up. It returns the
@@ -150,8 +142,8 @@ func Poll(timeout time.Duration, try func(context.Context) error) error {
 	for {
 		err := try(ctx)
 		switch {
-		case err == nil:
-			return nil
+		case err == nil, errors.Is(err, errEnded):
+			return err
 		case ctx.Err() != nil:
 			return fmt.Errorf("not within %v: %w", timeout, cmp.Or(last, err))
 		}
