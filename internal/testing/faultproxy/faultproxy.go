@@ -76,13 +76,7 @@ func (p *Proxy) Forward(server string) { p.server.Store(&server) }
 
 // Inject has a function choose the fault of each command. The function gets the command's name in
 // lower case, and may be called by several goroutines at once. With nil there are no faults.
-func (p *Proxy) Inject(choose func(command string) Fault) {
-	if choose == nil {
-		p.choose.Store(nil)
-		return
-	}
-	p.choose.Store(&choose)
-}
+func (p *Proxy) Inject(choose func(command string) Fault) { p.choose.Store(&choose) }
 
 // Rewrite has a function change the replies. The function gets the name of the command in lower case.
 // It may be called by several goroutines at once.
@@ -144,7 +138,7 @@ func (p *Proxy) carry(client, server net.Conn) {
 		asked = rest
 		command.Store(name)
 		fault := None
-		if choose := p.choose.Load(); choose != nil {
+		if choose := p.choose.Load(); choose != nil && *choose != nil {
 			fault = (*choose)(name)
 		}
 		p.counts[fault].Add(1)
