@@ -62,25 +62,22 @@ func (b *bench) chargedAs(c store.Check) store.Adjustment {
 	return store.GiveBack(&c, &d)
 }
 
+// kinds are what limits of an algorithm differ in, beside the plain ones.
+var kinds = map[string][]func(l *algorithms.Limit){
+	"fixed_window": {
+		func(l *algorithms.Limit) { l.Align = algorithms.AlignFirstRequest },
+		func(l *algorithms.Limit) { l.Window, l.Calendar = 0, algorithms.Day },
+	},
+	"token_bucket": {func(l *algorithms.Limit) { l.Refill = algorithms.RefillInterval }},
+	"leaky_bucket": {func(l *algorithms.Limit) { l.Mode = algorithms.ModeQueue }},
+}
+
 // Kinds returns a rule for each kind of an algorithm.
-func Kinds(t testing.TB, algorithm string, events int64, window time.Duration) (rules []*store.Rule) {
-	base := Limit(algorithm, events, window)
-	all := []algorithms.Limit{base}
-	with := func(change func(l *algorithms.Limit)) {
-		l := base
+func Kinds(t testing.TB, algorithm string, events int64, window time.Duration) []*store.Rule {
+	rules := []*store.Rule{Rule(t, "zone", algorithm, Limit(algorithm, events, window))}
+	for _, change := range kinds[algorithm] {
+		l := Limit(algorithm, events, window)
 		change(&l)
-		all = append(all, l)
-	}
-	switch algorithm {
-	case "fixed_window":
-		with(func(l *algorithms.Limit) { l.Align = algorithms.AlignFirstRequest })
-		with(func(l *algorithms.Limit) { l.Window, l.Calendar = 0, algorithms.Day })
-	case "token_bucket":
-		with(func(l *algorithms.Limit) { l.Refill = algorithms.RefillInterval })
-	case "leaky_bucket":
-		with(func(l *algorithms.Limit) { l.Mode = algorithms.ModeQueue })
-	}
-	for _, l := range all {
 		rules = append(rules, Rule(t, "zone", algorithm, l))
 	}
 	return rules

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -66,17 +65,16 @@ func neverAllowed(b *bench, name string) {
 	}
 }
 
-// AdmitsExactly sends n concurrent requests for one key through stores that share their
-// states. It fails the test unless exactly want of them pass.
-func AdmitsExactly(t testing.TB, rule *store.Rule, n int, want int64, stores ...store.Store) {
-	t.Helper()
+// concurrentRequests: of many requests for one key at once, as many pass as the limit allows.
+func concurrentRequests(b *bench, name string) {
+	rule := Rule(b, "zone", name, Limit(name, 100, time.Hour))
 	var passed, failed atomic.Int64
 	var wg sync.WaitGroup
-	for i := range n {
+	for range 500 {
 		wg.Go(func() {
 			var d [1]algorithms.Decision
 			checks := []store.Check{{Rule: rule, Key: "client", Cost: 1, LeaseID: LeaseID(rule)}}
-			switch err := stores[i%len(stores)].Take(context.Background(), checks, d[:]); {
+			switch err := b.store.Take(context.Background(), checks, d[:]); {
 			case err != nil:
 				failed.Add(1)
 			case d[0].Allowed:
@@ -85,8 +83,8 @@ func AdmitsExactly(t testing.TB, rule *store.Rule, n int, want int64, stores ...
 		})
 	}
 	wg.Wait()
-	equal(t, "failed", failed.Load(), 0)
-	equal(t, "admitted", passed.Load(), want)
+	equal(b, "failed", failed.Load(), 0)
+	equal(b, "admitted", passed.Load(), 100)
 }
 
 // asAlgorithms asks for keys of all algorithms, in one zone or in several, with overrides and bans: requests, peeks, dry runs,

@@ -30,9 +30,7 @@ var parts = []struct {
 	{name: "AdmitsTheLimit", each: admitsTheLimit},
 	{name: "RetryAfterIsExact", each: retryAfterIsExact},
 	{name: "NeverAllowed", each: neverAllowed},
-	{name: "ConcurrentRequests", each: func(b *bench, name string) {
-		AdmitsExactly(b, Rule(b, "zone", name, Limit(name, 100, time.Hour)), 500, 100, b.store)
-	}},
+	{name: "ConcurrentRequests", each: concurrentRequests},
 	{name: "AllOrNothing", each: allOrNothing},
 	{name: "TwelveZones", once: twelveZones},
 	{name: "Keys", each: keys},
