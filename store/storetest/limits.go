@@ -68,41 +68,35 @@ func adjustedWhereCharged(b *bench, name string) {
 	} {
 		b := b.another()
 		r := b.ruled(Rule(b, "zone", name, per(5, time.Hour)), nil)
-		override := func(l *algorithms.Limit) {
+		under := func(l *algorithms.Limit) (left int64) { // sets the override
 			b.Helper()
 			r.set(client, store.Override{})
 			if l != nil {
 				r.set(client, store.Override{Kind: store.KindLimit, Limit: *l})
 			}
+			return r.ask(0).Remaining
 		}
-		left := func() int64 { return r.ask(0).Remaining }
-		// Each limit charges 4. Then the charge under the first one is adjusted.
-		override(c.after)
+		// Each limit charges 4. Then the charge under the first one is adjusted while the key has the other.
+		under(c.after)
 		r.ask(4)
-		after := left()
-		override(c.before)
-		quota := int64(5)
+		after, left, quota := under(c.after), under(c.before), int64(5)
 		if c.before != nil {
 			quota = 9
 		}
-		shared := left() < quota // one state for both
-		if left() < 4 {          // which has no room for both
+		shared := left < quota // one state for both
+		if left < 4 {          // which has no room for both
 			b.reset(r.rule)
 		}
 		charged := b.chargedAs(store.Check{Rule: r.rule, Key: "client", Cost: 4, KeyRules: r.with})
 		equal(b, c.what+": the decision names the override", charged.Override != "", c.before != nil)
-		before := left()
-		override(c.after)
-		if shared {
-			after = left()
-		}
+		before := under(c.before)
+		under(c.after)
 		b.adjust(charged, -3)
 		b.adjust(charged, 1)
 		if !shared {
-			equal(b, c.what+": left under the other limit", left(), after)
+			equal(b, c.what+": left under the other limit", under(c.after), after)
 		}
-		override(c.before)
-		equal(b, c.what+": left under the limit that charged", left(), before+2)
+		equal(b, c.what+": left under the limit that charged", under(c.before), before+2)
 	}
 }
 
