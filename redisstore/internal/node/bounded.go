@@ -20,6 +20,7 @@ const (
 	maxReply    = 4 << 20  // bytes of the reply to a command or a pipeline
 	maxLine     = 64 << 10 // bytes of a line: a status, an error, or a length
 	maxElements = 1 << 19
+	maxDepth    = 8 // of arrays within arrays: go-redis reads each with a function that calls itself
 )
 
 var errReply = errors.New("redis sends more than any valid reply")
@@ -208,6 +209,9 @@ type replyBound struct {
 	payload int64    // what is still to come of a string
 	line    int      // how much of a line has come
 	head    [32]byte // as much of it as a length has at most
+
+	open  [maxDepth]int64 // of the arrays that were announced, from outside: how many elements are still to come
+	depth int
 }
 
 func (r *replyBound) read(p []byte) error {
@@ -239,6 +243,12 @@ func (r *replyBound) read(p []byte) error {
 // announced checks the length that a line announces, if it announces one. It reads a number as go-redis does.
 func (r *replyBound) announced() error {
 	line := r.head[:min(r.line, len(r.head))]
+	for r.depth > 0 && r.open[r.depth-1] == 0 {
+		r.depth--
+	}
+	if r.depth > 0 {
+		r.open[r.depth-1]--
+	}
 	if len(line) == 0 || !strings.Contains("$!=*~>%|", string(line[:1])) {
 		return nil
 	}
@@ -247,15 +257,24 @@ func (r *replyBound) announced() error {
 	switch {
 	case r.line > len(line):
 		return fmt.Errorf("%w: a length of more than %d bytes", errReply, len(line))
-	case n < 0: // there is none
+	case line[0] == '|':
+		return fmt.Errorf("%w: an attribute", errReply)
+	case n < 0, n == 0 && !isText: // nothing is to come
 	case isText && n > maxReply:
 		return fmt.Errorf("%w: a string of more than %d bytes", errReply, maxReply)
 	case isText:
 		r.payload = n + int64(len("\r\n"))
 	case n > maxElements-r.elements:
 		return fmt.Errorf("%w: more than %d elements", errReply, maxElements)
+	case r.depth == maxDepth:
+		return fmt.Errorf("%w: more than %d arrays in each other", errReply, maxDepth)
 	default:
 		r.elements += n
+		r.open[r.depth] = n
+		if line[0] == '%' { // pairs
+			r.open[r.depth] = 2 * n
+		}
+		r.depth++
 	}
 	return nil
 }

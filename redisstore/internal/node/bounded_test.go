@@ -34,6 +34,8 @@ func TestHostileRedis(t *testing.T) {
 		"a blob error":            {reply: "!+536870912\r\n", bounded: true},
 		"an array":                {reply: "*+01000000000\r\n", bounded: true},
 		"nested arrays":           {reply: strings.Repeat("*300000\r\n", 1000), bounded: true},
+		"deep arrays":             {reply: strings.Repeat("*1\r\n", 100), bounded: true},
+		"attributes":              {reply: strings.Repeat("|0\r\n", 100), bounded: true},
 		"an endless status":       {reply: "+" + strings.Repeat("x", 1<<16), endless: true, bounded: true},
 		"an endless length":       {reply: "$" + strings.Repeat("1", 1<<16), endless: true, bounded: true},
 		"an error of 1.2 MB":      {reply: "-ERR " + strings.Repeat("\x1b[31mA", 200_000) + "\r\n", bounded: true},
@@ -110,7 +112,7 @@ func TestReplyBound(t *testing.T) {
 	legal := []string{
 		"+OK\r\n", "-ERR no\r\n", ":-5\r\n", "$-1\r\n", "*-1\r\n", "_\r\n", ",1.5\r\n", "#t\r\n", "(12345678901234567890\r\n",
 		bulk(""), bulk("\r\n"), bulk("$99999999\r\n*99999999\r\n"), bulk(strings.Repeat("\n", 5000)),
-		"*2\r\n" + bulk("a") + "*1\r\n:1\r\n", "%1\r\n+a\r\n:1\r\n", "=7\r\ntxt:abc\r\n", "!5\r\nERR x\r\n",
+		"*2\r\n" + bulk("a") + "*1\r\n:1\r\n", strings.Repeat("*1\r\n", maxDepth) + "*0\r\n", "%1\r\n+a\r\n:1\r\n", "=7\r\ntxt:abc\r\n", "!5\r\nERR x\r\n",
 	}
 	for range 2000 {
 		var r replyBound
@@ -124,7 +126,7 @@ func TestReplyBound(t *testing.T) {
 				reply = reply[n:]
 			}
 		}
-		illegal := []string{"$+4194305\r\n", "*524289\r\n", "%600000\r\n", strings.Repeat("x", maxLine+2)}[random.IntN(4)]
+		illegal := []string{"$+4194305\r\n", "*524289\r\n", "%600000\r\n", strings.Repeat("x", maxLine+2), strings.Repeat("%1\r\n+a\r\n", maxDepth+1)}[random.IntN(5)]
 		err := error(nil)
 		for illegal != "" && err == nil {
 			n := 1 + random.IntN(len(illegal))
