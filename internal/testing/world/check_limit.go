@@ -23,16 +23,10 @@ func (k *key) aboveLimit() (violations []string) {
 	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful() || k.Plan.has(unable) || k.Plan.varies(k.zone)) {
 		return nil // a window begins at another time, and depends on when something is given back
 	}
-	if len(k.Losses) > 0 && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) || k.givesBackOfOthers() {
-		return nil
+	if (k.hasLost() || k.touched(Reset)) && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) {
+		return nil // what is given back of a charge that is lost comes back of others, at a time that nobody knows
 	}
 	return k.above()
-}
-
-// givesBackOfOthers reports whether something is given back of a charge that Redis has lost: then it comes back of the
-// charges of others, at a time that nobody knows.
-func (k *key) givesBackOfOthers() bool {
-	return slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 && k.forgotten(k.when(a), a.Adjusted+rest) })
 }
 
 // limitOf returns the limit that was in force for a request.
@@ -49,39 +43,19 @@ func (k *key) limitOf(a *Answer) algorithms.Limit {
 
 func (k *key) above() (violations []string) {
 	m := model.New(k.Algorithm)
-	beyond := int64(0)    // what was admitted above the limit
 	var charged []*Answer // as the model knows it
 	for i, a := range k.admitted {
 		left := slices.DeleteFunc(slices.Clone(k.admitted[:i]), func(b *Answer) bool { return k.lostFor(a, b) })
 		if !slices.Equal(left, charged) {
 			m, charged = k.model(left), left
 		}
-		if k.charge(m, charged, a) {
-			charged = append(charged, a)
-			continue
-		}
 		// A window may have begun with a charge that is lost otherwise.
-		if k.anchored() && k.charge(k.model(k.admitted[:i]), k.admitted[:i], a) {
-			charged = append(charged, a)
-			continue
-		}
-		if beyond += k.excess(m, charged, a); beyond > k.givenBackOfLost(a) {
+		if !k.charge(m, charged, a) && !(k.anchored() && k.charge(k.model(k.admitted[:i]), k.admitted[:i], a)) {
 			violations = append(violations, fmt.Sprintf("client %d was admitted above the limit of zone %d, key %d", a.Event, k.zone, k.key))
 		}
 		charged = append(charged, a)
 	}
 	return violations
-}
-
-// excess charges as much of an answer as fits, and returns the rest.
-func (k *key) excess(m *model.Key, charged []*Answer, a *Answer) (rest int64) {
-	part := *a
-	for part.Cost--; part.Cost > 0; part.Cost-- {
-		if k.charge(m, charged, &part) {
-			break
-		}
-	}
-	return a.Cost - part.Cost
 }
 
 // model returns a model that is charged with answers.
@@ -91,18 +65,6 @@ func (k *key) model(all []*Answer) *model.Key {
 		k.charge(m, all[:i], a)
 	}
 	return m
-}
-
-// givenBackOfLost returns how much was given back of charges that were lost: it may come later, when others are charged.
-// After a reset, that is given back of no others.
-func (k *key) givenBackOfLost(a *Answer) (sum int64) {
-	for _, b := range k.admitted {
-		lost := k.isLost(k.when(b), k.when(a)) || k.unknownTo(a, b)
-		if b.Adjusted != 0 && b.Delta < 0 && lost {
-			sum -= b.Delta
-		}
-	}
-	return sum
 }
 
 // charge has the model give back what was given back since the last of what was charged, and charges more. It reports

@@ -28,20 +28,17 @@ type History struct {
 	Commands []Command // in the order in which Redis has carried them out
 	Wrong    []string  // what was wrong at once
 
-	mu       sync.Mutex
-	began    time.Duration
-	clocks   []reading // of Redis
-	forks    []fork
-	moves    []moved
-	deciders map[decider]int // masters, by what they have decided
-	lines    []line
+	mu     sync.Mutex
+	began  time.Duration
+	clocks []reading // of Redis
+	lines  []line
 }
 
 // Command is a command that Redis has carried out.
 type Command struct {
 	At       time.Duration
-	Clock    int64 // the time on the clock of Redis, in microseconds since 1970
-	Host     int
+	Clock    int64  // the time on the clock of Redis, in microseconds since 1970
+	Host     string // its address
 	Instance int
 	State    State
 	Args     []string
@@ -88,8 +85,8 @@ type Left struct {
 	algorithms.Decision
 }
 
-// Loss says that Redis has lost what it had charged between two times.
-type Loss struct{ From, To time.Duration }
+// Loss says that Redis may have lost what it had charged between two times: what decides after Since may not know of it.
+type Loss struct{ From, To, Since time.Duration }
 
 // Death says when an instance was killed.
 type Death struct {
@@ -112,9 +109,6 @@ func tell[T any](h *History, part *[]T, what T) {
 func (h *History) note(at time.Duration, text string) { tell(h, &h.lines, line{at, text}) }
 
 func (h *History) wrong(format string, args ...any) { tell(h, &h.Wrong, fmt.Sprintf(format, args...)) }
-
-// lost notes that Redis has lost what it had charged between two times.
-func (h *History) lost(from, to time.Duration) { tell(h, &h.Losses, Loss{from, to}) }
 
 // adjusted notes that a charge was adjusted.
 func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
@@ -198,7 +192,7 @@ func (h *History) String() string {
 	}
 	for _, c := range h.Commands {
 		// A store sends leases in the order of a map, which is another one each time and means nothing.
-		lines = append(lines, line{c.At, fmt.Sprintf("redis %d: %s of %d, %x: %x", c.Host, c.Args[0], c.Instance, bag([]byte(strings.Join(c.Args, " "))), bag(c.Reply))})
+		lines = append(lines, line{c.At, fmt.Sprintf("redis %s: %s of %d, %x: %x", c.Host, c.Args[0], c.Instance, bag([]byte(strings.Join(c.Args, " "))), bag(c.Reply))})
 	}
 	slices.SortFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.text, b.text)) })
 	var b strings.Builder
@@ -261,25 +255,15 @@ func (h *History) when(a *Answer) time.Duration {
 	return told
 }
 
-// hasLost reports whether anything was lost that was charged.
-func (h *History) hasLost() bool { return len(h.Losses) > 0 || len(h.forks) > 0 }
+// hasLost reports whether Redis may have lost anything that was charged, or counts it otherwise because its clock has stepped.
+func (h *History) hasLost() bool { return len(h.Losses) > 0 }
 
-// lostFor reports whether the server that has made a decision cannot know of a charge, or an operator has reset the key.
+// lostFor reports whether a decision may not know of a charge: Redis has lost it, or an operator has reset the key.
 func (k *key) lostFor(a, charged *Answer) bool {
-	return k.forgotten(k.when(charged), k.when(a)) || k.unknownTo(a, charged)
-}
-
-// forgotten reports whether a key has lost by a time what it had charged at another, as Redis has, or because an operator
-// has reset the key.
-func (k *key) forgotten(charged, by time.Duration) bool {
-	return k.isLost(charged, by) || slices.ContainsFunc(k.Deeds, func(d Deed) bool {
-		return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && charged <= d.Ended && by >= d.Began
-	})
-}
-
-// isLost reports whether Redis has lost by a time what it had charged at another.
-func (h *History) isLost(charged, by time.Duration) bool {
-	return slices.ContainsFunc(h.Losses, func(l Loss) bool {
-		return charged >= l.From-time.Microsecond && charged <= l.To && by > l.To-time.Microsecond
+	was, by := k.when(charged), k.when(a)
+	return slices.ContainsFunc(k.Losses, func(l Loss) bool {
+		return was >= l.From-time.Microsecond && was <= l.To && by > l.Since-time.Microsecond
+	}) || slices.ContainsFunc(k.Deeds, func(d Deed) bool {
+		return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && was <= d.Ended && by >= d.Began
 	})
 }

@@ -11,7 +11,6 @@ import (
 type host struct {
 	w     *world
 	redis *simredis.Server
-	down  bool
 	free  time.Duration // when it is ready for the next command
 	conns []*conn
 
@@ -20,7 +19,6 @@ type host struct {
 	back     time.Duration      // until when it is away
 
 	offset  time.Duration // of its clock
-	number  int           // of the masters that followed each other
 	demoted bool          // it is a replica for good
 }
 
@@ -32,7 +30,7 @@ func newHost(w *world) *host {
 	h := &host{w: w}
 	h.redis = simredis.New(h.clock)
 	h.redis.Expired = func(key string) {
-		w.history.Commands = append(w.history.Commands, Command{At: w.net.now(), Host: h.number, Args: []string{Expired, key}})
+		w.history.Commands = append(w.history.Commands, Command{At: w.net.now(), Host: h.address, Args: []string{Expired, key}})
 	}
 	h.redis.Touched = func(key string) {
 		w.history.wrong("a script touches %s again, of which it has left nothing: it may not while a slot moves", key)
@@ -98,6 +96,6 @@ func (h *host) serve(c *conn) {
 		h.free = now + service
 	}
 	heard := h.w.replies(c, reply)
-	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply, c.sent, heard})
+	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.address, c.instance, h.state(), args, reply, c.sent, heard})
 	h.serve(c)
 }

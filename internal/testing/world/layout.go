@@ -74,10 +74,9 @@ func (w *world) build() {
 	case Sentinels:
 		w.host = add(serverAddress(0))
 		spare := add(serverAddress(1))
-		spare.number, spare.demoted = w.newNumber(), true
-		for i, address := range w.plan.Layout.addresses() {
+		spare.demoted = true
+		for _, address := range w.plan.Layout.addresses() {
 			s := add(address)
-			s.number = -1 - i
 			s.sentinel = &simredis.Sentinel{Name: masterName, Master: w.host.address}
 		}
 	case Cluster:
@@ -88,19 +87,13 @@ func (w *world) build() {
 		}
 		for i := range masters + 1 {
 			h := add(serverAddress(i))
-			h.number, h.demoted = w.newNumber(), i == masters
+			h.demoted = i == masters
 			h.redis.View = simredis.NewView(h.address, w.table)
 		}
 		w.host = w.ownerOf(0)
 	default:
 		w.host = add(singleAddress)
 	}
-}
-
-// newNumber numbers the masters that there have been.
-func (w *world) newNumber() int {
-	w.numbers++
-	return w.numbers
 }
 
 // servers are those that have data, in the order of their addresses.
@@ -149,12 +142,12 @@ func (w *world) reach(address string) (*host, error) {
 }
 
 // away reports whether nothing answers at the host's address.
-func (h *host) away() bool { return h.down || h.w.net.now() < h.back }
+func (h *host) away() bool { return h.w.net.now() < h.back }
 
 // leave has the host be away for some time.
 func (h *host) leave(length time.Duration) {
 	h.breakAll(errReset)
 	h.w.mu.Lock()
-	h.back = h.w.net.now() + length
+	h.back = max(h.back, h.w.net.now()+length)
 	h.w.mu.Unlock()
 }

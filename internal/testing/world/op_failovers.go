@@ -1,18 +1,16 @@
 package world
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Promote has the spare server take the place of the master, as Sentinels or the nodes of a Cluster decide it. It lacks
-// what the master has written in the last After. Surely: the master is gone, and comes back as a replica after For. Otherwise it goes
+// Promote has the spare server take the place of the master after some time, as Sentinels or the nodes of a Cluster decide it. It lacks
+// what the master has written in that time. Surely: the master is gone, and comes back as a replica after For. Otherwise it goes
 // on as a master for For, with the instances that do not know better: a split brain.
 const Promote Kind = "Promote"
 
@@ -30,34 +28,21 @@ var _ = operate(operation{
 	tells: append([]string{store.FailureReadonly, store.FailureCluster}, stopTells...),
 })
 
-// recall is what a master had at a time.
-type recall struct {
-	redis  *simredis.Server
-	number int
-	at     time.Duration
-}
-
-// remember keeps what a failover will come back with.
-func (w *world) remember(event int) {
-	s := simredis.New(w.host.clock)
-	s.Copy(w.host.redis)
-	w.before[event] = recall{s, w.host.number, w.net.now()}
-}
-
 func (w *world) promote(i int, e *Event) {
-	old, next, from := w.host, w.spare(), w.before[i]
+	s := w.save()
+	w.net.at(w.net.now()+e.After, uint64(i), func() { w.takeOver(s, e) })
+}
+
+// takeOver has the spare server be the master, with what was saved.
+func (w *world) takeOver(s saved, e *Event) {
+	old, next := w.host, w.spare()
 	moves := slices.ContainsFunc(w.servers(), func(h *host) bool {
 		return h.redis.View != nil && len(h.redis.View.Leaving)+len(h.redis.View.Coming) > 0
 	})
 	if next == nil || next.away() || !next.demoted || moves {
 		return // nobody can take over, or who moves a slot would have to go on at the new master
 	}
-	next.redis.Copy(from.redis)
-	next.number = w.newNumber()
-	tell(w.history, &w.history.forks, fork{from.number, next.number, from.at})
-	if from.number != old.number {
-		tell(w.history, &w.history.forks, fork{old.number, next.number, 0}) // the master of that time was replaced since
-	}
+	ends := w.restore(next, s)
 	w.mu.Lock()
 	next.demoted = false
 	w.host = next
@@ -65,10 +50,11 @@ func (w *world) promote(i int, e *Event) {
 	demote := func() {
 		old.demoted = true
 		old.breakAll(errReset) // as Sentinels and nodes of a Cluster have it
+		ends()
 	}
 	if e.Surely {
 		old.leave(e.For)
-		old.demoted = true
+		demote()
 	} else {
 		w.net.at(w.net.now()+e.For, 0, demote)
 	}
@@ -143,65 +129,6 @@ func (w *world) lie(_ int, e *Event) {
 	w.net.at(w.net.now()+e.For, uint64(e.Key), func() { s.Switch(w.host.address, w.epoch) })
 }
 
-// fork says that a master began with what another one had at a time.
-type fork struct {
-	from, to int
-	at       time.Duration
-}
-
-// decidedBy returns the number of the master that has decided; -1 if that is not clear.
-func (h *History) decidedBy(a *Answer) int {
-	if h.deciders == nil {
-		h.deciders = make(map[decider]int)
-		for i := range h.Commands {
-			c := &h.Commands[i]
-			by := decider{c.Clock, c.Instance}
-			if number, known := h.deciders[by]; known && number != c.Host {
-				h.deciders[by] = -1
-			} else {
-				h.deciders[by] = c.Host
-			}
-		}
-	}
-	if number, known := h.deciders[decider{a.Decision.At, a.Instance}]; known {
-		return number
-	}
-	return -1
-}
-
-// decider is a command: the time on the clock of its server, and the instance that has sent it.
-type decider struct {
-	clock    int64
-	instance int
-}
-
-// unknownTo reports whether the master that has made one decision cannot know of another one, because one of
-// them began with what the other had before.
-func (h *History) unknownTo(a, charged *Answer) bool {
-	if len(h.forks) == 0 {
-		return false
-	}
-	by, of := h.decidedBy(a), h.decidedBy(charged)
-	for _, f := range h.forks {
-		late, later := h.when(charged) > f.at-time.Microsecond, h.when(a) > f.at-time.Microsecond
-		switch {
-		case by < 0 || of < 0:
-			return late
-		case by == of:
-		case of == f.from && late, by == f.from && later && late, by == f.to && h.movedLate(charged, f):
-			return true
-		}
-	}
-	return false
-}
-
-// movedLate reports whether a charge has come to a master, or back to it, when it was too late for who took its place.
-func (h *History) movedLate(charged *Answer, f fork) bool {
-	return slices.ContainsFunc(h.moves, func(m moved) bool {
-		return m.to == f.from && m.at >= h.when(charged) && m.at > f.at-time.Microsecond && m.of(h.Plan, charged)
-	})
-}
-
 // Move has the slot of a key go to another node of the Cluster within For, as resharding does: one key after the other.
 const Move Kind = "Move"
 
@@ -251,7 +178,7 @@ func (w *world) moveKeys(slot uint16, from, to *host, within time.Duration, orde
 	keys := from.redis.KeysIn(slot)
 	if len(keys) > 0 {
 		from.redis.Give(keys[0], to.redis)
-		tell(w.history, &w.history.moves, moved{keys[0], from.number, to.number, w.net.now()})
+		w.moved = w.net.now()
 		w.step(w.net.now()+within/4, order, from, to, func() { w.moveKeys(slot, from, to, within, order) })
 		return
 	}
@@ -264,16 +191,4 @@ func (w *world) moveKeys(slot uint16, from, to *host, within time.Duration, orde
 		from.redis.View.Learn(table)
 	})
 	w.gossip(within)
-}
-
-// moved says that a key of Redis has gone from one master to another.
-type moved struct {
-	key      string
-	from, to int
-	at       time.Duration
-}
-
-// of reports whether the key of an answer has gone.
-func (m *moved) of(p *Plan, a *Answer) bool {
-	return strings.Contains(m.key, "{"+p.tag(a.Key)+"}") && strings.Contains(m.key, fmt.Sprintf("z%d", a.Zone))
 }

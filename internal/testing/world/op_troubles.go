@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -29,7 +30,7 @@ func drawLink(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 // What happens to the server. A failover can lose what was acknowledged.
 const (
 	Freeze   Kind = "Freeze"   // Redis stands still
-	Failover Kind = "Failover" // Redis stops, and comes back as it was some time (After) before: empty if that was before all
+	Failover Kind = "Failover" // After some time, Redis stops and comes back as it was before that time; Surely: it comes back empty
 	Demote   Kind = "Demote"   // Redis becomes a replica, and its address leads to the new master
 )
 
@@ -43,12 +44,11 @@ var (
 	_ = operate(operation{
 		Kind: Failover, sort: servers, often: 2, tells: stopTells,
 		draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) {
-			if e.After = time.Hour; r.IntN(2) == 0 {
+			if e.Surely = r.IntN(2) == 0; !e.Surely {
 				e.After = between(r.Uint64(), 0, 500*time.Millisecond)
 			}
 		},
 		begin: (*world).failOver,
-		hold:  func(h *host, on bool) { h.down = h.down || on },
 	})
 	_ = operate(operation{
 		Kind: Demote, sort: servers, begin: (*world).demote,
@@ -57,17 +57,49 @@ var (
 	})
 )
 
+// saved is what a server had at a time: on the disk that it comes back with, or at its replica.
+type saved struct {
+	redis *simredis.Server
+	at    time.Duration
+}
+
+// save saves what the master has.
+func (w *world) save() saved {
+	s := saved{simredis.New(w.host.clock), w.net.now()}
+	s.redis.Copy(w.host.redis)
+	return s
+}
+
+// restore has a server have what was saved. What the master has charged since then is lost for who decides from now on; and all, if a key
+// has come to another node meanwhile, with all that it had. The loss ends when nobody decides any more without what was restored.
+func (w *world) restore(h *host, s saved) (ends func()) {
+	h.redis.Copy(s.redis)
+	l := Loss{From: s.at, Since: w.net.now()}
+	if w.moved > s.at {
+		l.From = 0
+	}
+	return func() {
+		l.To = w.net.now()
+		tell(w.history, &w.history.Losses, l)
+	}
+}
+
 func (w *world) failOver(i int, e *Event) {
-	w.host.breakAll(errReset)
-	w.host.redis.Restart()
-	w.host.redis.Copy(w.before[i].redis)
-	w.history.lost(w.net.now()-e.After, w.net.now())
+	s := w.save()
+	if e.Surely {
+		s = saved{redis: simredis.New(w.host.clock)}
+	}
+	w.net.at(w.net.now()+e.After, uint64(i), func() {
+		w.host.leave(e.For)
+		w.host.redis.Restart()
+		w.restore(w.host, s)()
+	})
 }
 
 func (w *world) demote(int, *Event) {
 	h := w.host
 	next := newHost(w)
-	next.offset, next.number, next.address = h.offset, w.newNumber(), h.address
+	next.offset, next.address = h.offset, h.address
 	next.redis.Copy(h.redis)
 	h.demoted = true
 	w.mu.Lock()
@@ -132,7 +164,7 @@ var _ = operate(operation{
 			h.offset += e.After
 		}
 		tell(w.history, &w.history.clocks, reading{w.net.now(), w.host.offset})
-		w.history.lost(0, w.net.now()) // what was charged may count for less, or come back sooner
+		tell(w.history, &w.history.Losses, Loss{0, w.net.now(), w.net.now()}) // what was charged may count for less, or come back sooner
 	},
 })
 

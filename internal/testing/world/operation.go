@@ -118,7 +118,6 @@ func (w *world) refresh() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.servers() {
-		h.down = false
 		for s := range sorts { // by name: the last of two that are on says what a host answers
 			for _, o := range kinds(s) {
 				if o.hold != nil {

@@ -54,16 +54,15 @@ type world struct {
 	host      *host            // the master
 	hosts     map[string]*host // by address
 	table     *simredis.Table  // of the Cluster
-	numbers   int              // see newNumber
 	epoch     int64            // of the last failover
+	moved     time.Duration    // when a key has gone to another node of the Cluster for the last time
 	instances []*instance
 	rules     []*store.Rule
 	history   *History
 	pending   sync.WaitGroup
 	t         *testing.T
 
-	began  time.Duration  // when all instances were there
-	before map[int]recall // what a Failover comes back with, by event
+	began time.Duration // when all instances were there
 
 	mu       sync.Mutex
 	troubles []Event // those that are on
@@ -104,7 +103,7 @@ func Run(t *testing.T, p *Plan) *History {
 	align()
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, p.Seed) // until this world is over
-		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall), t: t, opened: p.Instances}
+		w := &world{plan: p, history: h, net: newNetwork(p.Seed), t: t, opened: p.Instances}
 		w.build()
 		w.rules = rules
 		for i := range p.Instances {
@@ -137,14 +136,6 @@ func (w *world) run() {
 	w.began = w.net.now()
 	w.history.began = w.began
 	tell(w.history, &w.history.clocks, reading{})
-	for i := range w.plan.Events {
-		switch e := w.plan.Events[i]; e.Kind {
-		case Failover, Promote:
-			w.net.at(w.began+e.At-e.After, 0, func() { w.remember(i) })
-		case Kill:
-			w.pending.Add(1)
-		}
-	}
 	last := time.Duration(0)
 	for i := range w.plan.Events {
 		e := &w.plan.Events[i]
@@ -152,6 +143,9 @@ func (w *world) run() {
 		if ask := operations[e.Kind].ask; ask != nil {
 			w.pending.Go(func() { ask(w, i, e) })
 		} else {
+			if e.Kind == Kill {
+				w.pending.Add(1)
+			}
 			w.net.at(w.net.now(), uint64(i), func() { w.begin(i, *e) })
 			last = max(last, e.At+e.For)
 		}
