@@ -2,7 +2,6 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,23 +9,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
 )
 
-var _ = promiseOfKeys("never above the limit", (*key).aboveLimit)
-
 // aboveLimit checks that what a key was admitted is within its limit. The model is charged what was admitted, and
 // nothing else: what a call without an answer has charged can only leave less. What is given back is given back when
 // the client has said so.
-func (k *key) aboveLimit() (violations []string) {
+func (k *key) aboveLimit() {
 	if k.slots() || k.Lend > 0 {
-		return nil
+		return
 	}
 	back := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Step && e.After < 0 })
 	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful() || k.Plan.has(unable) || k.Plan.varies(k.zone)) {
-		return nil // a window begins at another time, and depends on when something is given back
+		return // a window begins at another time, and depends on when something is given back
 	}
 	if (k.hasLost() || k.touched(Reset)) && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) {
-		return nil // what is given back of a charge that is lost comes back of others, at a time that nobody knows
+		return // what is given back of a charge that is lost comes back of others, at a time that nobody knows
 	}
-	return k.above()
+	k.above()
 }
 
 // limitOf returns the limit that was in force for a request.
@@ -41,7 +38,7 @@ func (k *key) limitOf(a *Answer) algorithms.Limit {
 	return limit
 }
 
-func (k *key) above() (violations []string) {
+func (k *key) above() {
 	m := model.New(k.Algorithm)
 	var charged []*Answer // as the model knows it
 	for i, a := range k.admitted {
@@ -51,11 +48,10 @@ func (k *key) above() (violations []string) {
 		}
 		// A window may have begun with a charge that is lost otherwise.
 		if !k.charge(m, charged, a) && !(k.anchored() && k.charge(k.model(k.admitted[:i]), k.admitted[:i], a)) {
-			violations = append(violations, fmt.Sprintf("client %d was admitted above the limit of zone %d, key %d", a.Event, k.zone, k.key))
+			k.wrong("client %d was admitted above the limit", a.Event)
 		}
 		charged = append(charged, a)
 	}
-	return violations
 }
 
 // model returns a model that is charged with answers.
@@ -89,13 +85,11 @@ func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 	return m.Admit(k.limitOf(a), a.Decision.At, a.Cost, a.name())
 }
 
-var _ = promiseOfKeys("with lend, never above the limit", (*key).aboveLent)
-
 // aboveLent checks that all instances together have admitted no more than the limit, where next to nothing comes back
 // while a world lasts. Late costs are another matter: other instances do not know of them.
-func (k *key) aboveLent() []string {
+func (k *key) aboveLent() {
 	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset) {
-		return nil
+		return
 	}
 	admitted, most := int64(0), k.mostOf()
 	for _, a := range k.admitted {
@@ -105,21 +99,18 @@ func (k *key) aboveLent() []string {
 		}
 	}
 	if most += k.comesBack(most); admitted > most {
-		return []string{fmt.Sprintf("%d of zone %d, key %d were admitted together, of %d", admitted, k.zone, k.key, most)}
+		k.wrong("%d were admitted together, of %d", admitted, most)
 	}
-	return nil
 }
-
-var _ = promiseOfKeys("with lend, never above the limit", (*key).aboveLentInTime)
 
 // aboveLentInTime checks that all instances together have admitted no more in any time than one limiter would, of limits that are
 // easy to add up. When an instance has decided is only known to be between when a client came and when it had its answer.
-func (k *key) aboveLentInTime() []string {
+func (k *key) aboveLentInTime() {
 	if k.Lend == 0 || k.anchored() || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) {
-		return nil
+		return
 	}
 	if slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Adjusted != 0 || a.Decision.Override != "" }) {
-		return nil
+		return
 	}
 	byEnd := slices.SortedFunc(slices.Values(k.admitted), func(a, b *Answer) int { return cmp.Compare(a.Ended, b.Ended) })
 	for _, first := range k.admitted {
@@ -129,11 +120,11 @@ func (k *key) aboveLentInTime() []string {
 				continue
 			}
 			if admitted += last.Cost; admitted > k.mostBetween(first.Began, last.Ended) {
-				return []string{fmt.Sprintf("%d of zone %d, key %d were admitted together from client %d to client %d", admitted, k.zone, k.key, first.Event, last.Event)}
+				k.wrong("%d were admitted together from client %d to client %d", admitted, first.Event, last.Event)
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // mostBetween returns how much of a limit may be used between two times.
@@ -156,10 +147,10 @@ func (k *key) mostOf() int64 {
 	if k.isBucket() {
 		most = total(limits)
 	}
-	for _, d := range k.Deeds {
+	for _, d := range k.deeds {
 		e := k.Plan.Events[d.Event]
 		switch {
-		case d.Zone != k.zone || d.Key != k.key || d.Kind != Override && d.Kind != Clear:
+		case d.Kind != Override && d.Kind != Clear:
 		case !k.isBucket():
 			if d.Sort == limited {
 				most = max(most, e.Cost)

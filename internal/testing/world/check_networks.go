@@ -10,13 +10,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-var _ = promise("a network decides about its requests while its override holds, and no longer", (*History).ruled)
-
 // ruled checks each request to a zone in which networks decide: it meets the limit, the ban or the exemption that
 // the smallest network has then. What an instance may not know of, or what may have ended, is not checked.
-func (h *History) ruled() (violations []string) {
+func (h *History) ruled() {
 	if h.Plan.Addresses == 0 || h.hasLost() || len(h.clocks) > 1 || h.Plan.has(machines) {
-		return nil // Redis may forget what operators do, or an instance may not learn of it in time
+		return // Redis may forget what operators do, or an instance may not learn of it in time
 	}
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
@@ -26,11 +24,10 @@ func (h *History) ruled() (violations []string) {
 				continue
 			}
 			if by, known := h.decides(v, zone); known && !t.by(&by, h.Plan.ownLimits(zone)) {
-				violations = append(violations, fmt.Sprintf("client %d in zone %d, key %d: %v, which should be by %v", v.Event, zone, h.Plan.Events[v.Event].Key, t, by))
+				h.wrong("client %d in zone %d, key %d: %v, which should be by %v", v.Event, zone, h.Plan.Events[v.Event].Key, t, by)
 			}
 		}
 	}
-	return violations
 }
 
 // ruling is what an operator has set for a network.

@@ -2,18 +2,14 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
 
-var _ = promiseOfKeys("only a key with an override or a ban is treated so", (*key).withoutOperators)
-
 // withoutOperators checks that each ban, exemption and other limit that decided has a cause.
-func (k *key) withoutOperators() (violations []string) {
-	for i := range k.Answers {
-		a := &k.Answers[i]
-		if a.Zone != k.zone || a.Key != k.key || a.Failure != "" {
+func (k *key) withoutOperators() {
+	for _, a := range k.answers {
+		if a.Failure != "" {
 			continue
 		}
 		was := ""
@@ -26,41 +22,36 @@ func (k *key) withoutOperators() (violations []string) {
 			was = "under another limit"
 		}
 		if was != "" {
-			violations = append(violations, fmt.Sprintf("client %d was %s in zone %d, key %d, without a cause", a.Event, was, k.zone, k.key))
+			k.wrong("client %d was %s without a cause", a.Event, was)
 		}
 	}
-	return violations
 }
-
-var _ = promiseOfKeys("an override that was set holds everywhere", (*key).holds)
 
 // holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when
 // nothing is held any more that was charged ahead before. What others do to the key later, and what loses an override, are
 // other matters.
-func (k *key) holds() (violations []string) {
+func (k *key) holds() {
 	if k.loses() {
-		return nil
+		return
 	}
-	for _, d := range k.Deeds {
+	for _, d := range k.deeds {
 		e := k.Plan.Events[d.Event]
-		if d.Zone != k.zone || d.Key != k.key || d.Kind != Override || d.Failure != "" {
+		if d.Kind != Override || d.Failure != "" {
 			continue
 		}
 		from, to := d.Ended+k.Lend, k.changed(d)
 		if e.For > 0 {
 			to = min(to, d.Began+e.For)
 		}
-		for i := range k.Answers {
-			a := &k.Answers[i]
-			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Ended >= to || k.fromMemory(a) || k.undecided(a) {
+		for _, a := range k.answers {
+			if a.Failure != "" || a.Ended >= to || k.fromMemory(a) || k.undecided(a) {
 				continue
 			}
 			if was := a.Decision; a.Began > from && !d.kept(a) {
-				violations = append(violations, fmt.Sprintf("client %d was not %s in zone %d, key %d, as it was set at %v: %+v", a.Event, d.Sort, k.zone, k.key, d.Ended, was))
+				k.wrong("client %d was not %s, as it was set at %v: %+v", a.Event, d.Sort, d.Ended, was)
 			}
 		}
 	}
-	return violations
 }
 
 // kept reports whether an answer keeps to an override.
@@ -80,10 +71,10 @@ func (k *key) fromMemory(a *Answer) bool { return a.Ended-a.Began >= timeout && 
 
 // changed returns when an operator may have changed again what was set, or has tried it. What failed may still be on its way, and
 // come after what was done later.
-func (k *key) changed(set Deed) (at time.Duration) {
+func (k *key) changed(set *Deed) (at time.Duration) {
 	at = k.Length
-	for _, d := range k.Deeds {
-		if d.Zone == k.zone && d.Key == k.key && d.Event != set.Event && (d.Ended >= set.Began || d.Failure != "") && slices.Contains([]Kind{Override, Clear, Unban, Reset}, d.Kind) {
+	for _, d := range k.deeds {
+		if d != set && (d.Ended >= set.Began || d.Failure != "") {
 			at = min(at, d.Began)
 		}
 	}
@@ -99,9 +90,7 @@ func (k *key) undecided(a *Answer) bool {
 
 // made reports whether an operator may have made a key so by the time of an answer.
 func (k *key) made(what string, a *Answer) bool {
-	return slices.ContainsFunc(k.Deeds, func(d Deed) bool {
-		return d.Kind == Override && d.Sort == what && d.Zone == k.zone && d.Key == k.key && d.Began <= a.Ended
-	})
+	return slices.ContainsFunc(k.deeds, func(d *Deed) bool { return d.Kind == Override && d.Sort == what && d.Began <= a.Ended })
 }
 
 // earned reports whether there were enough refusals for a ban.
@@ -117,16 +106,14 @@ func (k *key) earned(a *Answer) bool {
 
 // touched reports whether an operator has done something with a key, or tried it.
 func (k *key) touched(kinds ...Kind) bool {
-	return slices.ContainsFunc(k.Deeds, func(d Deed) bool { return d.Zone == k.zone && d.Key == k.key && slices.Contains(kinds, d.Kind) })
+	return slices.ContainsFunc(k.deeds, func(d *Deed) bool { return slices.Contains(kinds, d.Kind) })
 }
-
-var _ = promiseOfKeys("a key that is refused often enough is banned everywhere", (*key).bans)
 
 // bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when nothing
 // is held any more.
-func (k *key) bans() (violations []string) {
+func (k *key) bans() {
 	if k.BanAfter == 0 || k.loses() || k.touched(Override, Clear, Unban, Reset) {
-		return nil
+		return
 	}
 	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins || k.fromMemory(a) })
 	slices.SortFunc(counted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
@@ -137,19 +124,17 @@ func (k *key) bans() (violations []string) {
 		}
 		if refused++; !a.Decision.BanBegins {
 			if refused >= k.BanAfter && k.when(a)-k.when(counted[0]) < banWithin {
-				violations = append(violations, fmt.Sprintf("client %d is the refusal %d of zone %d, key %d, and no ban begins", a.Event, refused, k.zone, k.key))
+				k.wrong("client %d is the refusal %d, and no ban begins", a.Event, refused)
 			}
 			continue
 		}
-		for i := range k.Answers {
-			b := &k.Answers[i]
-			if b.Zone == k.zone && b.Key == k.key && b.Failure == "" && b.Began > a.Ended+k.Lend && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !k.fromMemory(b) && !b.Decision.Banned {
-				violations = append(violations, fmt.Sprintf("client %d is not banned in zone %d, key %d, though client %d was", b.Event, k.zone, k.key, a.Event))
+		for _, b := range k.answers {
+			if b.Failure == "" && b.Began > a.Ended+k.Lend && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !k.fromMemory(b) && !b.Decision.Banned {
+				k.wrong("client %d is not banned, though client %d was", b.Event, a.Event)
 			}
 		}
 		break // later ones begin with what is left of the time in which refusals are counted
 	}
-	return violations
 }
 
 // bannedUnheard reports whether a ban may have begun before an answer with a refusal of which nobody has heard: others were banned

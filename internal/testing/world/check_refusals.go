@@ -1,18 +1,15 @@
 package world
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-var _ = promiseOfKeys("a refusal has the right wait: after it the client passes, if no other comes", (*key).tellsWaits)
-
 // tellsWaits checks what refusals tell: a wait, unless there is none after which such a cost fits; nothing passes before it
 // is over, and if nobody comes meanwhile, the cost passes then.
-func (k *key) tellsWaits() (violations []string) {
+func (k *key) tellsWaits() {
 	for _, a := range k.refused {
 		d := a.Decision
 		if d.Quota != k.Limit.Events || d.Banned {
@@ -20,23 +17,22 @@ func (k *key) tellsWaits() (violations []string) {
 		}
 		never := a.Cost > d.Quota
 		if never != (d.RetryAfter == algorithms.Never) || !never && d.RetryAfter <= 0 {
-			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, with a wait of %v", a.Event, k.zone, k.key, d.RetryAfter))
+			k.wrong("client %d is refused with a wait of %v", a.Event, d.RetryAfter)
 		}
 		unwritten := k.slots() && k.Plan.has(unable) // then leases from before a step stay as they are
 		if most := k.longestWait(); d.RetryAfter > most+k.Lend+storeTimeout && !never && !unwritten && k.late == 0 {
-			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, for %v: nothing lasts longer than %v", a.Event, k.zone, k.key, d.RetryAfter, most))
+			k.wrong("client %d is refused for %v: nothing lasts longer than %v", a.Event, d.RetryAfter, most)
 		}
 		if never || k.slots() || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || len(k.clocks) > 1 || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {
 			continue
 		}
 		if b := k.passedEarly(a); b != nil {
-			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, and client %d passes before its wait is over", a.Event, k.zone, k.key, b.Event))
+			k.wrong("client %d was refused, and client %d passes before its wait is over", a.Event, b.Event)
 		}
 		if b := k.refusedAgain(a); b != nil {
-			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, and client %d is refused after its wait, though nobody came", a.Event, k.zone, k.key, b.Event))
+			k.wrong("client %d was refused, and client %d is refused after its wait, though nobody came", a.Event, b.Event)
 		}
 	}
-	return violations
 }
 
 // longestWait is how long a client waits at most that has used up its limit, also after a step back of the clock: for
@@ -103,13 +99,11 @@ func (p *Plan) troubled() bool {
 	return p.some(func(o *operation) bool { return o.sort.trouble() })
 }
 
-var _ = promiseOfKeys("nothing is refused without a cause", (*key).withoutCause)
-
 // withoutCause checks that nothing is refused for which there is room for sure: if all was charged that can have
 // been, and none of it has come back. Slots come back when they are given back, and not only when their leases end.
-func (k *key) withoutCause() (violations []string) {
+func (k *key) withoutCause() {
 	if k.Lend > 0 || k.queues() && k.Limit.MaxWait > 0 {
-		return nil // what is held is used, also if nobody spends it, and a wait may be too long
+		return // what is held is used, also if nobody spends it, and a wait may be too long
 	}
 	slots := k.slots() && len(k.clocks) == 1 && !k.Plan.doubtful() && !k.Plan.has(unable)
 	for _, a := range k.refused {
@@ -121,10 +115,9 @@ func (k *key) withoutCause() (violations []string) {
 		}
 		own := a.Decision.Override == "" && (a.Decision.Quota == k.Limit.Events || k.Plan.varies(k.zone) && !k.isBucket())
 		if most+a.Cost <= a.Decision.Quota && (own || slots) && !a.Decision.Banned {
-			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, without a cause: %d of %d can be used", a.Event, k.zone, k.key, most, a.Decision.Quota))
+			k.wrong("client %d was refused without a cause: %d of %d can be used", a.Event, most, a.Decision.Quota)
 		}
 	}
-	return violations
 }
 
 // givesBackFor is how long it takes to give a slot back if nothing is wrong.

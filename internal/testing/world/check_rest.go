@@ -7,17 +7,15 @@ import (
 	"time"
 )
 
-var _ = promiseOfKeys("each charge and each adjustment counts once", (*key).atRest)
-
 // atRest checks what is left of a key of which nothing has come back: what was charged is what was admitted, with
 // all that was adjusted once. What was in doubt may have been charged or not.
-func (k *key) atRest() []string {
+func (k *key) atRest() {
 	slots := k.slots()
 	if k.touched(Reset, Override) || k.isBucket() && k.Plan.varies(k.zone) || k.Lend > 0 && len(k.Killed) > 0 {
-		return nil
+		return
 	}
 	if !slots && k.Limit.Window < time.Hour || k.hasLost() || len(k.clocks) > 1 {
-		return nil
+		return
 	}
 	least, most, late := int64(0), int64(0), int64(0)
 	for _, a := range k.unknown {
@@ -49,9 +47,8 @@ func (k *key) atRest() []string {
 	left := k.left()
 	most += k.withheld(left.At)
 	if used := left.Quota - left.Remaining; used > most && !k.keepsUnits() || used < min(least, left.Quota) {
-		return []string{fmt.Sprintf("%d of zone %d, key %d are used at rest, which should be from %d to %d", used, k.zone, k.key, least, most)}
+		k.wrong("%d are used at rest, which should be from %d to %d", used, least, most)
 	}
-	return nil
 }
 
 // withheld returns how much of what was given back a bucket still counts by some time of Redis, at most. If others were charged since,
@@ -89,12 +86,10 @@ func (k *key) left() *Left {
 	return &k.Left[slices.IndexFunc(k.Left, func(l Left) bool { return l.Zone == k.zone && l.Key == k.key })]
 }
 
-var _ = promiseOfKeys("never more slots than there are", (*key).tooManySlots)
-
 // tooManySlots checks that no more slots were taken at once than there are.
-func (k *key) tooManySlots() (violations []string) {
+func (k *key) tooManySlots() {
 	if !k.slots() || len(k.clocks) > 1 {
-		return nil // leases end early if the clock steps forth
+		return // leases end early if the clock steps forth
 	}
 	for _, a := range k.admitted {
 		taken, most := int64(0), a.Decision.Quota
@@ -108,10 +103,9 @@ func (k *key) tooManySlots() (violations []string) {
 			taken += b.Cost
 		}
 		if taken > most {
-			violations = append(violations, fmt.Sprintf("client %d has a slot of zone %d, key %d, of which %d are taken then", a.Event, k.zone, k.key, taken))
+			k.wrong("client %d has a slot, of which %d are taken then", a.Event, taken)
 		}
 	}
-	return violations
 }
 
 // over checks that a request that is over has given back its slots.

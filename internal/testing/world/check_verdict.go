@@ -2,7 +2,6 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,22 +10,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-var _ = promise("while Redis does not answer, on_store_error decides", (*History).verdicts)
-
 // verdicts checks that a request passes if and only if the last answer of its store lets it, or else what the zones say
 // for when there is none.
-func (h *History) verdicts() (violations []string) {
+func (h *History) verdicts() {
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
 		last := h.last(v)
 		if e := &h.Plan.Events[v.Event]; e.Sort == blocked && v.Passes && h.Plan.enforces(e) || e.Sort == exempt && (!v.Passes || len(last) > 0) {
-			violations = append(violations, fmt.Sprintf("client %d is %s, and passes is %v", v.Event, e.Sort, v.Passes))
+			h.wrong("client %d is %s, and passes is %v", v.Event, e.Sort, v.Passes)
 		}
 		if want, known := h.Plan.passes(v, last); known && want != v.Passes {
-			violations = append(violations, fmt.Sprintf("client %d: passes is %v (%s), should be %v by %+v", v.Event, v.Passes, outcome.Names[v.Outcome], want, last[0]))
+			h.wrong("client %d: passes is %v (%s), should be %v by %+v", v.Event, v.Passes, outcome.Names[v.Outcome], want, last[0])
 		}
 	}
-	return violations
 }
 
 // last are the answers to the last question of a request.
@@ -69,10 +65,8 @@ func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
 	return !some(func(a *Answer) bool { return on(a) == config.DenyOnError }), !some(func(a *Answer) bool { return on(a) == config.LocalOnError })
 }
 
-var _ = promise("an instance on its own never exceeds the limit", (*History).alone)
-
 // alone checks what an instance has admitted without the store, where nothing comes back meanwhile.
-func (h *History) alone() (violations []string) {
+func (h *History) alone() {
 	type where struct{ instance, zone, key int }
 	used := make(map[where]int64)
 	for i := range h.Verdicts {
@@ -85,32 +79,28 @@ func (h *History) alone() (violations []string) {
 			most := total(h.Plan.limits(p.Zone))
 			most += 1 + h.Length.Microseconds()*most/z.Limit.Window.Microseconds()
 			if used[at] += p.Cost; used[at] > most {
-				violations = append(violations, fmt.Sprintf("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], p.Zone, p.Key))
+				h.wrong("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], p.Zone, p.Key)
 			}
 		}
 	}
-	return violations
 }
-
-var _ = promiseOfKeys("what a response says to have cost is charged, no more and no less", (*key).spent)
 
 // spent checks that a request that has passed is charged what its response says, in a header or in its body. A
 // response that its client breaks off may be charged more. What Redis has not decided in the end pays nothing: a charge of an
 // earlier try is given back.
-func (k *key) spent() (violations []string) {
+func (k *key) spent() {
 	if k.slots() || k.Judges || k.queues() || len(k.Killed) > 0 {
-		return nil
+		return
 	}
 	for i := range k.Verdicts {
 		v := &k.Verdicts[i]
 		e := &k.Plan.Events[v.Event]
 		if a := k.chargedFor(v); a != nil && v.Passes && v.Outcome == outcome.Allowed && e.Kind == Request && e.For == 0 && e.Delta != 0 && a.Cost == e.Cost {
 			if want := e.spends() - e.Cost; a.Delta != want {
-				violations = append(violations, fmt.Sprintf("the response to client %d says %d, and zone %d, key %d is charged %d and %d", v.Event, e.spends(), k.zone, k.key, a.Cost, a.Delta))
+				k.wrong("the response to client %d says %d, and it is charged %d and %d", v.Event, e.spends(), a.Cost, a.Delta)
 			}
 		}
 	}
-	return violations
 }
 
 // chargedFor returns the only charge of a request, if it looks like no other one.
@@ -132,10 +122,8 @@ func (k *key) chargedFor(v *Verdict) (only *Answer) {
 	return only
 }
 
-var _ = promise("no request fails without a trouble", (*History).failures)
-
 // failures checks that each failure is one of a trouble that there was by then.
-func (h *History) failures() (violations []string) {
+func (h *History) failures() {
 	explained := func(failure string, by time.Duration) bool {
 		return failure == "" || failure == killed || slices.ContainsFunc(h.Plan.Events, func(e Event) bool {
 			return h.began+e.At <= by && slices.Contains(operations[e.Kind].tells, failure)
@@ -143,13 +131,12 @@ func (h *History) failures() (violations []string) {
 	}
 	for i := range h.Answers {
 		if a := &h.Answers[i]; !explained(a.Failure, a.Ended) {
-			violations = append(violations, fmt.Sprintf("client %d fails at %v with %s, which no trouble explains: %s", a.Event, a.Ended, a.Failure, a.Err))
+			h.wrong("client %d fails at %v with %s, which no trouble explains: %s", a.Event, a.Ended, a.Failure, a.Err)
 		}
 	}
 	for _, d := range h.Deeds {
 		if !explained(d.Failure, d.Ended) {
-			violations = append(violations, fmt.Sprintf("operator %d fails with %s, which no trouble explains: %s", d.Event, d.Failure, d.Err))
+			h.wrong("operator %d fails with %s, which no trouble explains: %s", d.Event, d.Failure, d.Err)
 		}
 	}
-	return violations
 }

@@ -26,12 +26,14 @@ type History struct {
 	Networks []Known   // in the end
 	Killed   []Death   // of instances
 	Commands []Command // in the order in which Redis has carried them out
-	Wrong    []string  // what was wrong at once
+	Wrong    []string  // what must not have happened
 
 	mu     sync.Mutex
 	began  time.Duration
 	clocks []reading // of Redis
 	lines  []line
+
+	promise string // that is checked
 }
 
 // Command is a command that Redis has carried out.
@@ -108,7 +110,15 @@ func tell[T any](h *History, part *[]T, what T) {
 
 func (h *History) note(at time.Duration, text string) { tell(h, &h.lines, line{at, text}) }
 
-func (h *History) wrong(format string, args ...any) { tell(h, &h.Wrong, fmt.Sprintf(format, args...)) }
+// wrong notes what must not have happened.
+func (h *History) wrong(format string, args ...any) {
+	tell(h, &h.Wrong, h.promise+fmt.Sprintf(format, args...))
+}
+
+// wrong notes what must not have happened to the key.
+func (k *key) wrong(format string, args ...any) {
+	k.History.wrong("zone %d, key %d: %s", k.zone, k.key, fmt.Sprintf(format, args...))
+}
 
 // adjusted notes that a charge was adjusted.
 func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
@@ -207,6 +217,8 @@ type key struct {
 	*History
 	Zone
 	zone, key int
+	deeds     []*Deed
+	answers   []*Answer
 	admitted  []*Answer // with a cost
 	refused   []*Answer
 	unknown   []*Answer // which may have been charged
@@ -215,11 +227,17 @@ type key struct {
 
 func (h *History) key(zone, number int) *key {
 	k := &key{History: h, Zone: h.Plan.Zones[zone], zone: zone, key: number}
+	for i := range h.Deeds {
+		if d := &h.Deeds[i]; d.Zone == zone && d.Key == number && d.Kind != Network && d.Kind != ClearNetwork {
+			k.deeds = append(k.deeds, d)
+		}
+	}
 	for i := range h.Answers {
 		a := &h.Answers[i]
 		if a.Zone != zone || a.Key != number {
 			continue
 		}
+		k.answers = append(k.answers, a)
 		k.late += a.Late
 		switch {
 		case a.Cost == 0 && a.Delta == 0:
@@ -263,7 +281,5 @@ func (k *key) lostFor(a, charged *Answer) bool {
 	was, by := k.when(charged), k.when(a)
 	return slices.ContainsFunc(k.Losses, func(l Loss) bool {
 		return was >= l.From-time.Microsecond && was <= l.To && by > l.Since-time.Microsecond
-	}) || slices.ContainsFunc(k.Deeds, func(d Deed) bool {
-		return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && was <= d.Ended && by >= d.Began
-	})
+	}) || slices.ContainsFunc(k.deeds, func(d *Deed) bool { return d.Kind == Reset && was <= d.Ended && by >= d.Began })
 }

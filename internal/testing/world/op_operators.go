@@ -166,11 +166,9 @@ func (w *world) readNetworks(in *instance) {
 	}
 }
 
-var _ = promise("all instances know the same networks, as operators have set them", (*History).networks)
-
 // networks checks what the instances know of networks in the end: what was done last, unless Redis may have lost it. What
 // an instance knows without a cause is wrong in any case.
-func (h *History) networks() (violations []string) {
+func (h *History) networks() {
 	for i := range h.Networks {
 		known := &h.Networks[i]
 		var done []Deed
@@ -182,7 +180,7 @@ func (h *History) networks() (violations []string) {
 		is := func(kind store.Kind, limit int64) bool { return known.Kind == kind && known.Limit == limit }
 		causes := func(d Deed) bool { return is(h.Plan.Events[d.Event].sets()) }
 		if known.Kind != store.KindNone && !slices.ContainsFunc(done, causes) {
-			violations = append(violations, fmt.Sprintf("instance %d knows %v as %v, without a cause", known.Instance, known, known.Kind))
+			h.wrong("instance %d knows %v as %v, without a cause", known.Instance, known, known.Kind)
 		}
 		last := slices.IndexFunc(done, func(d Deed) bool {
 			return !slices.ContainsFunc(done, func(other Deed) bool { return other.Failure != "" || other.Event != d.Event && other.Ended >= d.Began })
@@ -196,10 +194,9 @@ func (h *History) networks() (violations []string) {
 			want, limit = store.KindNone, 0 // it has ended
 		}
 		if !is(want, limit) {
-			violations = append(violations, fmt.Sprintf("instance %d knows %v as %v (%d), and operator %d has set %v", known.Instance, known, known.Kind, known.Limit, done[last].Event, want))
+			h.wrong("instance %d knows %v as %v (%d), and operator %d has set %v", known.Instance, known, known.Kind, known.Limit, done[last].Event, want)
 		}
 	}
-	return violations
 }
 
 // sets returns what is set after the event, and its limit.

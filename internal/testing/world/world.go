@@ -3,7 +3,7 @@
 // happens. The same seed gives the same history, if nothing else takes the processor: see TestSameSeedSameHistory.
 //
 // Files op_*.go have what can happen: how it is drawn, and how it is carried out. Files check_*.go have what must hold.
-// They register themselves, so a new ability joins with files of its own: see [operation] and [promise].
+// See [operation] and [promises].
 //
 // What is real: package redisstore from Store down to the bytes on a connection, go-redis, and the scripts. What is
 // not: connections, which are in memory, and Redis itself, which is package simredis. All instances share the clock of
