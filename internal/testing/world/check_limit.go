@@ -148,17 +148,16 @@ func (k *key) mostOf() int64 {
 		most = total(limits)
 	}
 	for _, d := range k.deeds {
-		e := k.Plan.Events[d.Event]
 		switch {
 		case d.Kind != Override && d.Kind != Clear:
 		case !k.isBucket():
 			if d.Sort == limited {
-				most = max(most, e.Cost)
+				most = max(most, d.Cost)
 			}
 		case d.Kind == Clear || d.Sort != limited:
 			most += k.Limit.Events
 		default:
-			most += e.Cost + k.Limit.Events // which is back when the time of the other limit is over
+			most += d.Cost + k.Limit.Events // which is back when the time of the other limit is over
 		}
 	}
 	return most

@@ -10,90 +10,97 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// ruled checks each request to a zone in which networks decide: it meets the limit, the ban or the exemption that
-// the smallest network has then. What an instance may not know of, or what may have ended, is not checked.
-func (h *History) ruled() {
-	if h.Plan.Addresses == 0 || h.hasLost() || len(h.clocks) > 1 || h.Plan.has(machines) {
-		return // Redis may forget what operators do, or an instance may not learn of it in time
-	}
-	for i := range h.Verdicts {
-		v := &h.Verdicts[i]
-		for zone := range h.Plan.Zones {
-			t := h.treated(v, zone)
-			if t == nil {
-				continue
-			}
-			if by, known := h.decides(v, zone); known && !t.by(&by, h.Plan.ownLimits(zone)) {
-				h.wrong("client %d in zone %d, key %d: %v, which should be by %v", v.Event, zone, h.Plan.Events[v.Event].Key, t, by)
-			}
-		}
-	}
-}
-
-// ruling is what an operator has set for a network.
+// ruling is what operators have set for a key or a network.
 type ruling struct {
-	kind       store.Kind    // KindNone: no network decides
+	kind       store.Kind    // KindNone: nothing
 	limit      int64         // of KindLimit
 	ends, over time.Duration // when it ends at the earliest and at the latest; 0: it does not
 }
 
 func (r ruling) String() string {
-	if r.kind == store.KindNone {
-		return "the zone"
-	}
-	return fmt.Sprintf("%v %d until %v", r.kind, r.limit, r.ends)
+	return fmt.Sprintf("%v, %d, until %v", r.kind, r.limit, r.ends)
 }
 
-// decides returns which ruling decides about a request in a zone: that of the smallest network around its key which has one, unless
-// the key has an override. It reports whether that is known.
-func (h *History) decides(v *Verdict, zone int) (by ruling, known bool) {
-	e := &h.Plan.Events[v.Event]
-	levels := []func(d *Deed) bool{func(d *Deed) bool {
-		return d.Zone == zone && d.Key == e.Key && slices.Contains([]Kind{Override, Clear, Unban}, d.Kind)
-	}}
-	for number := maxKeys - 1; number >= 0; number-- {
-		if h.Plan.network(number).Contains(h.Plan.prefix(e.Key).Addr()) {
-			levels = append(levels, (&Known{Zone: zone, Number: number}).about)
-		}
-	}
-	for _, about := range levels {
-		if by, holds, known := h.holding(about, v); holds || !known {
-			return by, known
-		}
-	}
-	return ruling{}, true
-}
-
-// holding returns what was set last by some deeds, and whether it holds for a request. It reports whether that is known: each of
-// them is done, before the next one began, and known to the instance.
-func (h *History) holding(about func(d *Deed) bool, v *Verdict) (r ruling, holds, known bool) {
+// ruling returns what operators have set for a key or a network of a zone, as it holds from one time to another. It reports whether
+// that is known: each of them is done, before the next one began, and who decides knows of it.
+func (h *History) ruling(zone, number int, from, to time.Duration, knows func(d *Deed) bool) (r ruling, known bool) {
 	var last *Deed
+	sure := true
 	for i := range h.Deeds {
 		d := &h.Deeds[i]
-		if !about(d) || d.Began > v.looked() {
+		if d.Zone != zone || d.Key != number || d.Began > to {
 			continue
 		}
-		// An unban ends a ban, and nothing else.
-		if d.Failure != "" || d.Kind == Unban || !h.isKnown(d, v) || last != nil && d.Began <= last.Ended {
-			return ruling{}, false, false
+		if d.Failure != "" || !knows(d) {
+			return ruling{}, false
 		}
-		last = d
+		// Of two at a time nobody knows which came first, and an unban or a reset may end a ban, and nothing else.
+		together := last != nil && d.Began <= last.Ended
+		last, sure = d, !together && (d.Kind == Override || d.Kind == Clear && sure)
 	}
-	if last == nil || last.Kind == Clear || last.Kind == ClearNetwork {
-		return ruling{}, false, true
+	if last == nil || !sure || last.Kind == Clear {
+		return ruling{}, sure
 	}
-	e := &h.Plan.Events[last.Event]
-	r.kind, r.limit = e.sets()
-	if e.For > 0 {
-		r.ends, r.over = last.Began+e.For-timeout, last.Ended+e.For+timeout
+	o := last.override()
+	r = ruling{kind: o.Kind, limit: o.Limit.Events}
+	if o.For == 0 {
+		return r, true
 	}
-	switch {
-	case e.For > 0 && v.Began > r.over:
-		return ruling{}, false, true
-	case e.For > 0 && v.looked() >= r.ends:
-		return ruling{}, false, false
+	r.ends, r.over = last.Began+o.For-timeout, last.Ended+o.For+timeout
+	if from > r.over {
+		return ruling{}, true
 	}
-	return r, true, true
+	return r, to < r.ends
+}
+
+// networks checks what the instances know of networks in the end: what was set last, unless Redis may have lost it. What
+// an instance knows without a cause is wrong in any case.
+func (h *History) networks() {
+	for i := range h.Networks {
+		known := &h.Networks[i]
+		caused := slices.ContainsFunc(h.Deeds, func(d Deed) bool {
+			o := d.override()
+			return d.Zone == known.Zone && d.Key == known.Key && known.Kind == o.Kind && known.Limit == o.Limit.Events
+		})
+		if known.Kind != store.KindNone && !caused {
+			h.wrong("an instance knows without a cause: %+v", known)
+		}
+		r, sure := h.ruling(known.Zone, known.Key, h.Length, h.Length, func(*Deed) bool { return true })
+		if sure && !h.hasLost() && (known.Kind != r.kind || known.Limit != r.limit) {
+			h.wrong("an instance knows %+v, and operators have set %v", known, r)
+		}
+	}
+}
+
+// ruled checks each request to a zone in which networks decide: it meets the limit, the ban or the exemption that
+// the smallest network has then. What an instance may not know of, or what may have ended, is not checked.
+func (h *History) ruled() {
+	if h.Plan.Addresses == 0 || h.hasLost() || h.Plan.has(machines) {
+		return // Redis may forget what operators do, or an instance may not learn of it in time
+	}
+	for i := range h.Verdicts {
+		v := &h.Verdicts[i]
+		for zone := range h.Plan.Zones {
+			if by, known := h.decides(v, zone); known && !h.heeds(v, zone, by) {
+				h.wrong("client %d in zone %d, key %d does not meet %v: %+v", v.Event, zone, h.Plan.Events[v.Event].Key, by, v)
+			}
+		}
+	}
+}
+
+// decides returns what decides about a request in a zone: what is set for its key, or else for the smallest network around it for
+// which something is.
+func (h *History) decides(v *Verdict, zone int) (by ruling, known bool) {
+	own := h.Plan.Events[v.Event].Key
+	for _, number := range append([]int{own}, h.Plan.around(own)...) {
+		by, known = h.ruling(zone, number, v.Began, v.looked(), func(d *Deed) bool { return h.isKnown(d, v) })
+		if known && by.kind != store.KindNone && number >= 0 {
+			return ruling{}, true
+		} else if !known || by.kind != store.KindNone {
+			break
+		}
+	}
+	return by, known
 }
 
 // looked is until when an instance looks which network decides.
@@ -119,33 +126,26 @@ func (h *History) isKnown(d *Deed, v *Verdict) bool {
 	switch {
 	case calm >= 0:
 		return v.Began > max(d.Ended, calm)+calmWithin
-	case h.Plan.Events[d.Event].Instance == v.Instance:
+	case d.Instance == v.Instance:
 		return true
 	}
 	return v.Began > d.Ended+knownWithin+answersIn
 }
 
-// treatment is what a zone has done with a request.
-type treatment struct {
-	kind  store.Kind
-	asked bool  // the store was asked, and no more is known
-	quota int64 // of the limit that it has met
-	wait  time.Duration
-	at    time.Duration
-}
-
-// treated returns what a zone that takes networks has done with a request; nil if that says nothing of networks.
-func (h *History) treated(v *Verdict, zone int) *treatment {
-	e, z := &h.Plan.Events[v.Event], &h.Plan.Zones[zone]
-	if !z.Overrides || v.Err != "" || e.Zone >= 0 && e.Zone != zone || e.Sort == exempt {
-		return nil
+// heeds reports whether a zone has done with a request what a ruling says, as far as the verdict tells.
+func (h *History) heeds(v *Verdict, zone int, by ruling) bool {
+	e := &h.Plan.Events[v.Event]
+	if !h.Plan.Zones[zone].Overrides || v.Err != "" || e.Zone >= 0 && e.Zone != zone || e.Sort == exempt {
+		return true
 	}
 	for _, u := range v.Unasked {
 		switch {
+		case u.Zone == zone && u.Banned && by.over > 0: // a ban tells when it ends
+			return by.kind == store.KindBanned && u.Wait >= by.ends-v.Began-timeout && u.Wait <= by.over-v.Began
 		case u.Zone == zone && u.Banned:
-			return &treatment{kind: store.KindBanned, wait: u.Wait, at: v.Began}
+			return by.kind == store.KindBanned && u.Wait == algorithms.Never
 		case u.Zone == zone || u.Zone < zone && !u.DryRun:
-			return nil
+			return true
 		}
 	}
 	answers := func(some func(a *Answer) bool) bool {
@@ -156,41 +156,21 @@ func (h *History) treated(v *Verdict, zone int) *treatment {
 	// An instance that decides alone has a share of the limit, also for who leaves while it makes them wait.
 	alone := v.Outcome == outcome.Local || v.Outcome == outcome.Abandoned && answers(func(a *Answer) bool { return a.Failure != "" })
 	for _, p := range v.Parts {
-		if p.Zone == zone && !alone {
-			return &treatment{quota: p.Quota}
+		switch {
+		case p.Zone != zone || alone:
+		case by.kind == store.KindLimit:
+			return p.Quota == by.limit
+		default:
+			return by.kind == store.KindNone && slices.Contains(h.Plan.ownLimits(zone), p.Quota)
 		}
 	}
-	if answers(func(*Answer) bool { return true }) {
-		return &treatment{asked: true}
-	}
-	if v.Outcome != outcome.Allowed {
-		return nil
-	}
-	return &treatment{kind: store.KindExempt}
-}
-
-func (t *treatment) String() string {
-	if t.kind != store.KindNone {
-		return fmt.Sprintf("%v for %v", t.kind, t.wait)
-	}
-	return fmt.Sprintf("meets a limit of %d", t.quota)
-}
-
-// by reports whether a ruling does that, in a zone with some limits of its own. A ban tells when it ends.
-func (t *treatment) by(r *ruling, own []int64) bool {
 	switch {
-	case t.kind == store.KindBanned && r.kind == store.KindBanned && r.ends == 0:
-		return t.wait == algorithms.Never
-	case t.kind == store.KindBanned && r.kind == store.KindBanned:
-		return t.wait >= r.ends-t.at-timeout && t.wait <= r.over-t.at
-	case t.kind != store.KindNone || r.kind == store.KindBanned || r.kind == store.KindExempt:
-		return t.kind == r.kind
-	case t.asked:
+	case answers(func(*Answer) bool { return true }): // and no more is known
+		return by.kind == store.KindNone || by.kind == store.KindLimit
+	case v.Outcome != outcome.Allowed:
 		return true
-	case r.kind == store.KindLimit:
-		return t.quota == r.limit
 	}
-	return slices.Contains(own, t.quota)
+	return by.kind == store.KindExempt
 }
 
 // ownLimits are those that a zone has without networks.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // withoutOperators checks that each ban, exemption and other limit that decided has a cause.
@@ -34,52 +36,23 @@ func (k *key) holds() {
 	if k.loses() {
 		return
 	}
-	for _, d := range k.deeds {
-		e := k.Plan.Events[d.Event]
-		if d.Kind != Override || d.Failure != "" {
+	for _, a := range k.answers {
+		if a.Failure != "" || k.fromMemory(a) || k.undecided(a) {
 			continue
 		}
-		from, to := d.Ended+k.Lend, k.changed(d)
-		if e.For > 0 {
-			to = min(to, d.Began+e.For)
+		was := a.Decision
+		kept := map[store.Kind]bool{
+			store.KindNone: true, store.KindExempt: was.Exempt, store.KindBanned: was.Banned && !was.Allowed, store.KindLimit: was.Override != "",
 		}
-		for _, a := range k.answers {
-			if a.Failure != "" || a.Ended >= to || k.fromMemory(a) || k.undecided(a) {
-				continue
-			}
-			if was := a.Decision; a.Began > from && !d.kept(a) {
-				k.wrong("client %d was not %s, as it was set at %v: %+v", a.Event, d.Sort, d.Ended, was)
-			}
+		by, known := k.ruling(k.zone, k.key, a.Began, a.Ended, func(d *Deed) bool { return a.Began > d.Ended+k.Lend })
+		if known && !kept[by.kind] {
+			k.wrong("client %d was not %v: %+v", a.Event, by, was)
 		}
-	}
-}
-
-// kept reports whether an answer keeps to an override.
-func (d *Deed) kept(a *Answer) bool {
-	switch was := a.Decision; d.Sort {
-	case exempt:
-		return was.Exempt
-	case banned:
-		return was.Banned && !was.Allowed
-	default:
-		return was.Override != ""
 	}
 }
 
 // fromMemory reports whether a refusal is perhaps one of before, because no answer has come.
 func (k *key) fromMemory(a *Answer) bool { return a.Ended-a.Began >= timeout && !a.Decision.Allowed }
-
-// changed returns when an operator may have changed again what was set, or has tried it. What failed may still be on its way, and
-// come after what was done later.
-func (k *key) changed(set *Deed) (at time.Duration) {
-	at = k.Length
-	for _, d := range k.deeds {
-		if d != set && (d.Ended >= set.Began || d.Failure != "") {
-			at = min(at, d.Began)
-		}
-	}
-	return at
-}
 
 // undecided reports whether another zone of the request was refused from memory, so that this one was not asked.
 func (k *key) undecided(a *Answer) bool {

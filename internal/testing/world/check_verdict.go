@@ -136,7 +136,7 @@ func (h *History) failures() {
 	}
 	for _, d := range h.Deeds {
 		if !explained(d.Failure, d.Ended) {
-			h.wrong("operator %d fails with %s, which no trouble explains: %s", d.Event, d.Failure, d.Err)
+			h.wrong("operator %d fails with %s, which no trouble explains: %s", d.Number, d.Failure, d.Err)
 		}
 	}
 }

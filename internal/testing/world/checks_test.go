@@ -30,7 +30,7 @@ func (m *made) says(at time.Duration, instance int, d algorithms.Decision) *made
 // sets has an operator make the key what the event says, at a time.
 func (m *made) sets(at time.Duration, event int) *made {
 	at *= time.Millisecond
-	m.Deeds = append(m.Deeds, Deed{Event: event, Kind: Override, Sort: m.Plan.Events[event].Sort, Began: at, Ended: at})
+	m.Deeds = append(m.Deeds, Deed{Number: event, Event: m.Plan.Events[event], Began: at, Ended: at})
 	return m
 }
 

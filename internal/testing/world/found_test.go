@@ -62,9 +62,9 @@ func TestFoundNetworksThatAReplicaLacks(t *testing.T) {
 			Seed: 6082625548161670691, Layout: Sentinels, Instances: 1,
 			Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 800, Window: time.Hour}, Lend: lend, Overrides: true}},
 			Events: []Event{
-				{Kind: Network, Sort: banned, Cost: 1},
+				{Kind: Override, Key: -2, Sort: banned, Cost: 1},
 				{At: 2 * time.Second, Kind: Lie, For: time.Millisecond, Surely: true},
-				{At: 8 * time.Second, Kind: Network, Sort: exempt, Key: 1, Cost: 1}, // a heartbeat brings a mark from now on
+				{At: 8 * time.Second, Kind: Override, Key: -1, Sort: exempt, Cost: 1}, // a heartbeat brings a mark from now on
 				{At: 10 * time.Second, Kind: Lie, For: time.Millisecond, Surely: true},
 			},
 		}
@@ -119,7 +119,7 @@ func TestFoundAddressesThatNetworksPassOver(t *testing.T) {
 		Events: []Event{
 			{Kind: Override, Sort: exempt, Cost: 1},
 			{At: 100 * time.Millisecond, Kind: Clear, Instance: 1, Cost: 1},
-			{At: 200 * time.Millisecond, Kind: Network, Sort: banned, Cost: 1},
+			{At: 200 * time.Millisecond, Kind: Override, Key: -2, Sort: banned, Cost: 1},
 			{At: 8 * time.Second, Kind: Request, Cost: 1},
 			{At: 9 * time.Second, Kind: Request, Instance: 1, Cost: 1},
 		},

@@ -228,7 +228,7 @@ type key struct {
 func (h *History) key(zone, number int) *key {
 	k := &key{History: h, Zone: h.Plan.Zones[zone], zone: zone, key: number}
 	for i := range h.Deeds {
-		if d := &h.Deeds[i]; d.Zone == zone && d.Key == number && d.Kind != Network && d.Kind != ClearNetwork {
+		if d := &h.Deeds[i]; d.Zone == zone && d.Key == number {
 			k.deeds = append(k.deeds, d)
 		}
 	}

@@ -46,7 +46,7 @@ type Event struct {
 	Kind     Kind
 	Instance int // of a trouble: -1 for all
 	Zone     int
-	Key      int
+	Key      int // or a network: see [Plan.selector]
 	Sort     string
 	Cost     int64
 	Delta    int64
@@ -58,6 +58,9 @@ type Event struct {
 
 // maxKeys is how many keys a zone has, if they are no addresses.
 const maxKeys = 2
+
+// maxNetworks is how many networks have overrides.
+const maxNetworks = 2
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) *Plan {

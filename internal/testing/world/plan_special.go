@@ -31,8 +31,9 @@ func (p *Plan) drawAddresses() {
 		p.Zones[i].Overrides = p.Zones[i].Overrides || r.IntN(2) == 0
 	}
 	for range 2 + r.IntN(4) {
-		e := Event{At: between(r.Uint64(), 0, length), Kind: []Kind{Network, Network, Network, ClearNetwork}[r.IntN(4)], Instance: r.IntN(p.Instances)}
+		e := Event{At: between(r.Uint64(), 0, length), Kind: []Kind{Override, Override, Override, Clear}[r.IntN(4)], Instance: r.IntN(p.Instances)}
 		drawOverride(r, p, &e, length)
+		e.Key = -1 - r.IntN(maxNetworks)
 		p.Events = append(p.Events, e)
 	}
 	for range 4 + r.IntN(8) { // after all have learned of it
@@ -56,7 +57,7 @@ func (p *Plan) overruled(zone int) (limits []int64) {
 		return nil
 	}
 	for i := range p.Events {
-		if e := &p.Events[i]; e.Zone == zone && e.Sort == limited && e.Kind == Network {
+		if e := &p.Events[i]; e.Zone == zone && e.Sort == limited && e.Kind == Override && e.Key < 0 {
 			limits = append(limits, e.Cost)
 		}
 	}
@@ -133,21 +134,28 @@ func (p *Plan) drawCut(r *rand.Rand, length time.Duration) {
 
 // Keys have names such as k0, or are addresses: then networks around them can decide about requests of whole instances.
 
-// addresses are those of clients. The first one is in both networks, the next two in the first network, and the last one in none.
+// addresses are those of clients. The first one is in both networks, the next two in the larger one, and the last one in none.
 var addresses = map[int][]string{
 	4: {"203.0.113.1", "203.0.113.77", "203.0.113.200", "198.51.100.9"},
 	6: {"2001:db8:7::1", "2001:db8:7:77::1", "2001:db8:7:c8::1", "2001:db8:8::1"},
 }
 
-// around are the networks. Each is in that of the number before. The first ones are of worlds in which keys are no addresses.
-var around = map[int][]netip.Prefix{
-	0: {netip.MustParsePrefix("203.0.0.0/8"), netip.MustParsePrefix("203.0.0.0/9")},
-	4: {netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("203.0.113.0/30")},
-	6: {netip.MustParsePrefix("2001:db8:7::/48"), netip.MustParsePrefix("2001:db8:7::/60")},
+// networks are those with overrides. The first one is in the second. Those of worlds in which keys are no addresses are around none.
+var networks = map[int][maxNetworks]netip.Prefix{
+	0: {netip.MustParsePrefix("203.0.0.0/9"), netip.MustParsePrefix("203.0.0.0/8")},
+	4: {netip.MustParsePrefix("203.0.113.0/30"), netip.MustParsePrefix("203.0.113.0/24")},
+	6: {netip.MustParsePrefix("2001:db8:7::/60"), netip.MustParsePrefix("2001:db8:7::/48")},
 }
 
-// network returns a network by its number.
-func (p *Plan) network(number int) netip.Prefix { return around[p.Addresses][number] }
+// around are the numbers of the networks around an address, the smallest first.
+func (p *Plan) around(key int) (numbers []int) {
+	for i, n := range networks[p.Addresses] {
+		if n.Contains(p.prefix(key).Addr()) {
+			numbers = append(numbers, -1-i)
+		}
+	}
+	return numbers
+}
 
 // keys is how many keys a zone has at most.
 func (p *Plan) keys() int { return max(maxKeys, len(addresses[p.Addresses])) }
@@ -194,13 +202,15 @@ func (p *Plan) keyNumber(name string) (number int, ok bool) {
 	return 0, false
 }
 
-// selector says whose override is meant by the key of an event.
+// selector says whose override is meant by the key of an event: that of a key or, below 0, that of a network, from -1 on.
 func (p *Plan) selector(number int) store.Selector {
-	of := store.Selector{Key: p.keyName(number)}
-	if p.Addresses != 0 {
-		of.Network = p.prefix(number)
+	switch {
+	case number < 0:
+		return store.Selector{Network: networks[p.Addresses][-1-number]}
+	case p.Addresses == 0:
+		return store.Selector{Key: p.keyName(number)}
 	}
-	return of
+	return store.Selector{Key: p.keyName(number), Network: p.prefix(number)}
 }
 
 // Unasked is what a zone has refused without its store.
