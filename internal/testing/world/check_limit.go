@@ -88,7 +88,7 @@ func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 // aboveLent checks that all instances together have admitted no more than the limit, where next to nothing comes back
 // while a world lasts. Late costs are another matter: other instances do not know of them.
 func (k *key) aboveLent() {
-	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset) {
+	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || k.touched(Reset) {
 		return
 	}
 	admitted, most := int64(0), k.mostOf()
@@ -106,7 +106,7 @@ func (k *key) aboveLent() {
 // aboveLentInTime checks that all instances together have admitted no more in any time than one limiter would, of limits that are
 // easy to add up. When an instance has decided is only known to be between when a client came and when it had its answer.
 func (k *key) aboveLentInTime() {
-	if k.Lend == 0 || k.anchored() || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) {
+	if k.Lend == 0 || k.anchored() || k.hasLost() || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) {
 		return
 	}
 	if slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Adjusted != 0 || a.Decision.Override != "" }) {

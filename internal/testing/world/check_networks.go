@@ -172,9 +172,3 @@ func (h *History) heeds(v *Verdict, zone int, by ruling) bool {
 	}
 	return by.kind == store.KindExempt
 }
-
-// ownLimits are those that a zone has without networks.
-func (p *Plan) ownLimits(zone int) []int64 {
-	all := p.limits(zone)
-	return all[:len(all)-len(p.overruled(zone))]
-}

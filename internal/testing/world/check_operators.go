@@ -83,18 +83,15 @@ func (k *key) touched(kinds ...Kind) bool {
 }
 
 // bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when nothing
-// is held any more.
+// is held any more. Refusals of which nobody has heard may count too.
 func (k *key) bans() {
-	if k.BanAfter == 0 || k.loses() || k.touched(Override, Clear, Unban, Reset) {
+	if k.BanAfter == 0 || k.loses() || k.touched(Override, Clear, Unban, Reset) || len(k.unknown) > 0 {
 		return
 	}
-	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins || k.fromMemory(a) })
+	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins })
 	slices.SortFunc(counted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
 	refused := int64(0)
 	for _, a := range counted {
-		if k.bannedUnheard(a) {
-			break
-		}
 		if refused++; !a.Decision.BanBegins {
 			if refused >= k.BanAfter && k.when(a)-k.when(counted[0]) < banWithin {
 				k.wrong("client %d is the refusal %d, and no ban begins", a.Event, refused)
@@ -102,25 +99,12 @@ func (k *key) bans() {
 			continue
 		}
 		for _, b := range k.answers {
-			if b.Failure == "" && b.Began > a.Ended+k.Lend && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !k.fromMemory(b) && !b.Decision.Banned {
+			if b.Failure == "" && b.Began > a.Ended+k.Lend && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !b.Decision.Banned {
 				k.wrong("client %d is not banned, though client %d was", b.Event, a.Event)
 			}
 		}
 		break // later ones begin with what is left of the time in which refusals are counted
 	}
-}
-
-// bannedUnheard reports whether a ban may have begun before an answer with a refusal of which nobody has heard: others were banned
-// since, or it may have ended meanwhile. What is counted begins again with it.
-func (k *key) bannedUnheard(a *Answer) bool {
-	unheard := func(c *Answer) bool { return c.Failure != "" || k.fromMemory(c) }
-	if slices.ContainsFunc(k.unknown, func(c *Answer) bool { return unheard(c) && c.Began+k.BanFor < k.when(a) }) {
-		return true
-	}
-	return slices.ContainsFunc(k.refused, func(b *Answer) bool {
-		before := func(c *Answer) bool { return c.Began < k.when(b) && unheard(c) }
-		return b.Decision.Banned && !b.Decision.BanBegins && b.Ended <= a.Ended && slices.ContainsFunc(k.unknown, before)
-	})
 }
 
 // loses reports whether an override or a ban may be lost.

@@ -23,7 +23,7 @@ func (k *key) tellsWaits() {
 		if most := k.longestWait(); d.RetryAfter > most+k.Lend+storeTimeout && !never && !unwritten && k.late == 0 {
 			k.wrong("client %d is refused for %v: nothing lasts longer than %v", a.Event, d.RetryAfter, most)
 		}
-		if never || k.slots() || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || len(k.clocks) > 1 || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {
+		if never || k.slots() || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {
 			continue
 		}
 		if b := k.passedEarly(a); b != nil {

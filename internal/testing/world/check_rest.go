@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -14,7 +13,7 @@ func (k *key) atRest() {
 	if k.touched(Reset, Override) || k.isBucket() && k.Plan.varies(k.zone) || k.Lend > 0 && len(k.Killed) > 0 {
 		return
 	}
-	if !slots && k.Limit.Window < time.Hour || k.hasLost() || len(k.clocks) > 1 {
+	if !slots && k.Limit.Window < time.Hour || k.hasLost() {
 		return
 	}
 	least, most, late := int64(0), int64(0), int64(0)
@@ -30,14 +29,15 @@ func (k *key) atRest() {
 			least += a.Delta
 			late += max(0, a.Delta)
 		}
-		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful) {
+		switch {
+		case a.Adjusted == 0:
+		case k.isBucket(): // which takes a charge to have come back by itself, if others were charged since
+			most += a.Late
+		case a.Delta > 0 || !doubtful:
 			most += a.Delta
 		}
-		if k.isBucket() { // which gives back no more than its limit at a time, though late costs may be more
-			most += max(0, a.Late-a.Delta-k.Plan.smallest(k.zone))
-		}
 	}
-	if smallest := k.Plan.smallest(k.zone); k.Plan.varies(k.zone) && (peak > 2*smallest || late > smallest || k.Lend > 0) {
+	if smallest := slices.Min(k.Plan.limits(k.zone)); k.Plan.varies(k.zone) && (peak > 2*smallest || late > smallest || k.Lend > 0) {
 		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much, with what is held
 	}
 	if slots {
@@ -45,35 +45,9 @@ func (k *key) atRest() {
 	}
 	least -= k.comesBack(k.Limit.Events)
 	left := k.left()
-	most += k.withheld(left.At)
 	if used := left.Quota - left.Remaining; used > most && !k.keepsUnits() || used < min(least, left.Quota) {
 		k.wrong("%d are used at rest, which should be from %d to %d", used, least, most)
 	}
-}
-
-// withheld returns how much of what was given back a bucket still counts by some time of Redis, at most. If others were charged since,
-// it takes a charge to have come back by itself from when it was made. All the same comes back from what was charged last on.
-func (k *key) withheld(by int64) int64 {
-	if !k.isBucket() {
-		return 0
-	}
-	back := func(since int64) float64 {
-		return float64(by-since) * float64(k.Limit.Events) / float64(k.Limit.Window.Microseconds())
-	}
-	withheld, last := 0.0, int64(0)
-	for _, a := range k.admitted {
-		last = max(last, a.Decision.At)
-		switch {
-		case a.Delta > 0:
-			last = by
-		case a.Adjusted != 0:
-			withheld += min(float64(-a.Delta), back(a.Decision.At))
-		}
-	}
-	if len(k.unknown) > 0 {
-		last = by // one of them may have been charged then
-	}
-	return int64(math.Ceil(max(0, withheld-back(last))))
 }
 
 // keepsUnits reports whether units that were charged ahead may not be given back: those of an answer that was lost, and of a

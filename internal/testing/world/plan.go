@@ -238,26 +238,33 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 // queues reports whether requests wait for their turn.
 func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }
 
-// varies reports whether the limit of a zone is not the same for all requests: by plans, or by a config.
-func (p *Plan) varies(zone int) bool {
-	return p.Zones[zone].Paying > 0 || len(p.overruled(zone)) > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
-}
-
-// limits returns the limits that a zone has at one time or another.
-func (p *Plan) limits(zone int) []int64 {
-	all := []int64{p.Zones[zone].Limit.Events, p.Zones[zone].Paying}
+// ownLimits returns the limits that a zone has at one time or another, by plans and by configs.
+func (p *Plan) ownLimits(zone int) []int64 {
+	all := []int64{p.Zones[zone].Limit.Events}
+	if paying := p.Zones[zone].Paying; paying > 0 {
+		all = append(all, paying)
+	}
 	for _, e := range p.Events {
-		if e.Kind == Reload && e.Zone == zone {
+		if e.Kind == Reload && e.Zone == zone && e.Cost > 0 {
 			all = append(all, e.Cost)
 		}
 	}
-	return append(all, p.overruled(zone)...)
+	return all
 }
 
-// smallest returns the smallest of these limits.
-func (p *Plan) smallest(zone int) int64 {
-	return slices.Min(slices.DeleteFunc(p.limits(zone), func(n int64) bool { return n == 0 }))
+// limits returns these, and those that networks have.
+func (p *Plan) limits(zone int) []int64 {
+	all := p.ownLimits(zone)
+	for _, e := range p.Events {
+		if e.Kind == Override && e.Key < 0 && e.Zone == zone && e.Sort == limited && p.Addresses != 0 {
+			all = append(all, e.Cost)
+		}
+	}
+	return all
 }
+
+// varies reports whether the limit of a zone is not the same for all requests.
+func (p *Plan) varies(zone int) bool { return len(p.limits(zone)) > 1 }
 
 // rules are what takes precedence over the limit for single keys.
 func (z *Zone) rules() *store.KeyRules {

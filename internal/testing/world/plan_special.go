@@ -51,19 +51,6 @@ func (p *Plan) drawAddresses() {
 	}
 }
 
-// overruled are the limits that networks have for keys of a zone.
-func (p *Plan) overruled(zone int) (limits []int64) {
-	if p.Addresses == 0 {
-		return nil
-	}
-	for i := range p.Events {
-		if e := &p.Events[i]; e.Zone == zone && e.Sort == limited && e.Kind == Override && e.Key < 0 {
-			limits = append(limits, e.Cost)
-		}
-	}
-	return limits
-}
-
 // drawHot returns the plan of a seed if it is one of those in which a key comes so often, and to several instances, that units of
 // it are charged ahead: nil for five seeds of six. In half of them a hold is so short that units are charged ahead again and
 // again, and the limit is used up again and again; in the others it lasts longer than a change takes to be known. Meanwhile
