@@ -35,7 +35,7 @@ func ofKeys(check func(k *key)) func(h *History) {
 	return func(h *History) {
 		for zone := range h.Plan.Zones {
 			for number := range h.Plan.keys() {
-				check(h.key(zone, number))
+				check(h.keyOf(zone, number))
 			}
 		}
 	}

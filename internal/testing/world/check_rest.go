@@ -44,7 +44,7 @@ func (k *key) atRest() {
 		least, most = 0, 0
 	}
 	least -= k.comesBack(k.Limit.Events)
-	left := k.left()
+	left := k.Left[k.place]
 	if used := left.Quota - left.Remaining; used > most && !k.keepsUnits() || used < min(least, left.Quota) {
 		k.wrong("%d are used at rest, which should be from %d to %d", used, least, most)
 	}
@@ -54,10 +54,6 @@ func (k *key) atRest() {
 // bucket what is not worth it, or was a pad.
 func (k *key) keepsUnits() bool {
 	return k.Lend > 0 && (k.isBucket() || k.Plan.doubtful() || k.Plan.hasKind(Readonly, NoReplicas))
-}
-
-func (k *key) left() *Left {
-	return &k.Left[slices.IndexFunc(k.Left, func(l Left) bool { return l.Zone == k.zone && l.Key == k.key })]
 }
 
 // tooManySlots checks that no more slots were taken at once than there are.
@@ -100,5 +96,6 @@ func (h *History) over(who client) {
 
 // orphaned reports whether a lease may be over by some time, because its instance was killed.
 func (k *key) orphaned(a *Answer, by time.Duration) bool {
-	return slices.ContainsFunc(k.Killed, func(d Death) bool { return d.Instance == a.Instance && by > d.At+k.Limit.Lease/2 })
+	at, killed := k.Killed[a.Instance]
+	return killed && by > at+k.Limit.Lease/2
 }

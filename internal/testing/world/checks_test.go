@@ -56,7 +56,7 @@ func TestChecksSeeThroughTroubles(t *testing.T) {
 		"held no more, a ban that was set":        {makeUp(lends, 2, ban).sets(500, 0).says(1600, 1, passes), "client 0 was not banned"},
 		"a slot that was given back is free":      {given.says(1000, 0, refused), "without a cause"},
 	} {
-		k := c.history.key(0, 0)
+		k := c.history.keyOf(0, 0)
 		k.holds()
 		k.bans()
 		k.withoutCause()

@@ -13,12 +13,11 @@ import (
 
 // conn is an instance's end of a connection to a host.
 type conn struct {
-	w        *world
-	instance int
-	in       *instance
-	role     uint64 // of who has used it first
-	host     *host
-	to       uint64 // a number for the address
+	w    *world
+	in   *instance
+	role uint64 // of who has used it first
+	host *host
+	to   uint64 // a number for the address
 
 	mu       sync.Mutex
 	inbox    []byte
@@ -86,7 +85,7 @@ func (c *conn) read(p []byte) (n int, changed chan struct{}, deadline time.Time,
 }
 
 // sender is a number for who sends over the connection, and for the address.
-func (c *conn) sender() uint64 { return c.role + c.to + uint64(c.instance) }
+func (c *conn) sender() uint64 { return c.role + c.to + uint64(c.in.number) }
 
 // identity tells the connection apart from others by what it has sent last.
 func (c *conn) identity() uint64 {
@@ -123,18 +122,26 @@ func (c *conn) Close() error {
 }
 
 // reset breaks the connection for its instance: nothing comes any more but an error.
-func (c *conn) reset(err error) {
+func (c *conn) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken == nil {
-		c.broken, c.vanished = err, true
+		c.broken, c.vanished = &net.OpError{Op: "read", Err: syscall.ECONNRESET}, true
 		c.notify()
 	}
 }
 
-var errRefused error = syscall.ECONNREFUSED
-
-var errReset error = &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+// breakAll breaks some connections, as a machine does that has no memory of them.
+func (w *world) breakAll(which func(c *conn) bool) {
+	w.mu.Lock()
+	conns := w.conns
+	w.mu.Unlock()
+	for _, c := range conns {
+		if which(c) {
+			c.reset()
+		}
+	}
+}
 
 // arrive brings bytes to the instance.
 func (c *conn) arrive(b []byte) {
@@ -190,11 +197,10 @@ func (w *world) dial(ctx context.Context, in *instance, address string) (net.Con
 	if in.dead() {
 		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	}
-	c := &conn{w: w, in: in, instance: in.number, host: host, session: &simredis.Session{Server: host.redis}, to: uint64(dice(fnvOffset).text(address)), changed: make(chan struct{})}
+	c := &conn{w: w, in: in, host: host, session: &simredis.Session{Server: host.redis}, to: uint64(dice(fnvOffset).text(address)), changed: make(chan struct{})}
 	if host.sentinel != nil {
 		c.session = host.sentinel
 	}
-	w.net.at(w.net.now(), 0, func() { c.host.conns = append(c.host.conns, c) })
 	w.mu.Lock()
 	w.conns = append(w.conns, c)
 	w.mu.Unlock()

@@ -18,15 +18,15 @@ type History struct {
 	Plan    *Plan
 	Answers []Answer // in the order of their events, when the world is over
 
-	Verdicts []Verdict     // of whole instances
-	Length   time.Duration // of the world
-	Left     []Left
+	Verdicts []Verdict                     // of whole instances
+	Length   time.Duration                 // of the world
+	Left     map[place]algorithms.Decision // of each key in the end
 	Losses   []Loss
-	Deeds    []Deed    // of operators
-	Networks []Known   // in the end
-	Killed   []Death   // of instances
-	Commands []Command // in the order in which Redis has carried them out
-	Wrong    []string  // what must not have happened
+	Deeds    []Deed                // of operators
+	Networks []Known               // in the end
+	Killed   map[int]time.Duration // when instances were
+	Commands []Command             // in the order in which Redis has carried them out
+	Wrong    []string              // what must not have happened
 
 	mu     sync.Mutex
 	began  time.Duration
@@ -81,20 +81,11 @@ type Answer struct {
 // name tells answers apart.
 func (a *Answer) name() string { return fmt.Sprint(a.Event, " ", a.Began) }
 
-// Left is what is left of a key when the world is over.
-type Left struct {
-	Zone, Key int
-	algorithms.Decision
-}
+// place is a key of a zone.
+type place struct{ zone, key int }
 
 // Loss says that Redis may have lost what it had charged between two times: what decides after Since may not know of it.
 type Loss struct{ From, To, Since time.Duration }
-
-// Death says when an instance was killed.
-type Death struct {
-	Instance int
-	At       time.Duration
-}
 
 // reading is the offset of a clock from a time on.
 type reading struct {
@@ -216,17 +207,17 @@ func (h *History) String() string {
 type key struct {
 	*History
 	Zone
-	zone, key int
-	deeds     []*Deed
-	answers   []*Answer
-	admitted  []*Answer // with a cost
-	refused   []*Answer
-	unknown   []*Answer // which may have been charged
-	late      int64     // costs that came later
+	place
+	deeds    []*Deed
+	answers  []*Answer
+	admitted []*Answer // with a cost
+	refused  []*Answer
+	unknown  []*Answer // which may have been charged
+	late     int64     // costs that came later
 }
 
-func (h *History) key(zone, number int) *key {
-	k := &key{History: h, Zone: h.Plan.Zones[zone], zone: zone, key: number}
+func (h *History) keyOf(zone, number int) *key {
+	k := &key{History: h, Zone: h.Plan.Zones[zone], place: place{zone, number}}
 	for i := range h.Deeds {
 		if d := &h.Deeds[i]; d.Zone == zone && d.Key == number {
 			k.deeds = append(k.deeds, d)

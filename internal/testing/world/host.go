@@ -12,7 +12,6 @@ type host struct {
 	w     *world
 	redis *simredis.Server
 	free  time.Duration // when it is ready for the next command
-	conns []*conn
 
 	address  string
 	sentinel *simredis.Sentinel // nil: it is a Redis
@@ -26,8 +25,8 @@ type host struct {
 // no full minute.
 const epoch = 1_700_000_123_456_789
 
-func newHost(w *world) *host {
-	h := &host{w: w}
+func newHost(w *world, address string) *host {
+	h := &host{w: w, address: address}
 	h.redis = simredis.New(h.clock)
 	h.redis.Expired = func(key string) {
 		w.history.Commands = append(w.history.Commands, Command{At: w.net.now(), Host: h.address, Args: []string{Expired, key}})
@@ -45,14 +44,6 @@ func (h *host) clock() int64 { return epoch + (h.w.net.now() + h.offset).Microse
 func (h *host) state() State {
 	r := h.redis
 	return State{r.Full, r.Readonly, r.Alone, r.Forbidden != nil}
-}
-
-// breakAll breaks the connections, as a machine does that has no memory of them.
-func (h *host) breakAll(err error) {
-	for _, c := range h.conns {
-		c.reset(err)
-	}
-	h.conns = nil
 }
 
 // service is how long a command takes.
@@ -96,6 +87,6 @@ func (h *host) serve(c *conn) {
 		h.free = now + service
 	}
 	heard := h.w.replies(c, reply)
-	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.address, c.instance, h.state(), args, reply, c.sent, heard})
+	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.address, c.in.number, h.state(), args, reply, c.sent, heard})
 	h.serve(c)
 }

@@ -1,10 +1,10 @@
 package world
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
@@ -63,21 +63,14 @@ func (l Layout) options() redisstore.Options {
 
 // build starts the servers.
 func (w *world) build() {
-	w.hosts = make(map[string]*host)
-	add := func(address string) *host {
-		h := newHost(w)
-		h.address = address
-		w.hosts[address] = h
-		return h
-	}
 	switch w.plan.Layout {
 	case Sentinels:
-		w.host = add(serverAddress(0))
-		spare := add(serverAddress(1))
-		spare.demoted = true
-		for _, address := range w.plan.Layout.addresses() {
-			s := add(address)
-			s.sentinel = &simredis.Sentinel{Name: masterName, Master: w.host.address}
+		w.servers = []*host{newHost(w, serverAddress(0)), newHost(w, serverAddress(1))}
+		w.servers[1].demoted = true
+		for i := range sentinels {
+			s := newHost(w, sentinelAddress(i))
+			s.sentinel = &simredis.Sentinel{Name: masterName, Master: serverAddress(0)}
+			w.watchers = append(w.watchers, s)
 		}
 	case Cluster:
 		w.table = new(simredis.Table)
@@ -86,40 +79,22 @@ func (w *world) build() {
 			w.table.Ranges = append(w.table.Ranges, simredis.Range{First: first, Last: behind - 1, Owner: serverAddress(i)})
 		}
 		for i := range masters + 1 {
-			h := add(serverAddress(i))
+			h := newHost(w, serverAddress(i))
 			h.demoted = i == masters
 			h.redis.View = simredis.NewView(h.address, w.table)
+			w.servers = append(w.servers, h)
 		}
 		w.host = w.ownerOf(0)
+		return
 	default:
-		w.host = add(singleAddress)
+		w.servers = []*host{newHost(w, singleAddress)}
 	}
-}
-
-// servers are those that have data, in the order of their addresses.
-func (w *world) servers() (all []*host) {
-	for _, h := range w.hosts {
-		if h.sentinel == nil {
-			all = append(all, h)
-		}
-	}
-	slices.SortFunc(all, func(a, b *host) int { return cmp.Compare(a.address, b.address) })
-	return all
-}
-
-// watchers are the Sentinels.
-func (w *world) watchers() (all []*host) {
-	if w.plan.Layout == Sentinels {
-		for _, address := range w.plan.Layout.addresses() {
-			all = append(all, w.hosts[address])
-		}
-	}
-	return all
+	w.host = w.servers[0]
 }
 
 // spare is the server that becomes the master next.
 func (w *world) spare() *host {
-	for _, h := range w.servers() {
+	for _, h := range w.servers {
 		if h != w.host && (w.table == nil || !slices.ContainsFunc(w.table.Ranges, func(r simredis.Range) bool { return r.Owner == h.address })) {
 			return h
 		}
@@ -128,17 +103,26 @@ func (w *world) spare() *host {
 }
 
 // ownerOf returns the node of a Cluster that has the slot of a key.
-func (w *world) ownerOf(key int) *host { return w.hosts[w.table.Owner(simredis.Slot(w.plan.tag(key)))] }
+func (w *world) ownerOf(key int) *host { return w.at(w.table.Owner(simredis.Slot(w.plan.tag(key)))) }
+
+// at returns the host at an address, or nil.
+func (w *world) at(address string) *host {
+	for _, h := range slices.Concat(w.servers, w.watchers) {
+		if h.address == address {
+			return h
+		}
+	}
+	return nil
+}
 
 // reach returns the host at an address, or an error.
 func (w *world) reach(address string) (*host, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.hosts[address]
-	if h == nil || h.away() {
-		return nil, &net.OpError{Op: "dial", Err: errRefused}
+	if h := w.at(address); h != nil && !h.away() {
+		return h, nil
 	}
-	return h, nil
+	return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 }
 
 // away reports whether nothing answers at the host's address.
@@ -146,7 +130,7 @@ func (h *host) away() bool { return h.w.net.now() < h.back }
 
 // leave has the host be away for some time.
 func (h *host) leave(length time.Duration) {
-	h.breakAll(errReset)
+	h.w.breakAll(func(c *conn) bool { return c.host == h })
 	h.w.mu.Lock()
 	h.back = max(h.back, h.w.net.now()+length)
 	h.w.mu.Unlock()

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,9 +32,9 @@ func TestTwoKeysOfASlotOnItsWay(t *testing.T) {
 			t.Errorf("client %d gets no decision: %s", a.Event, a.Err)
 		}
 	}
-	for _, l := range h.Left {
-		if want := map[string]int64{fmt.Sprint(0, 0): 95, fmt.Sprint(1, 0): 96}[fmt.Sprint(l.Zone, l.Key)]; want != 0 && l.Remaining != want {
-			t.Errorf("%d of zone %d are left, not %d", l.Remaining, l.Zone, want)
+	for zone, want := range []int64{95, 96} {
+		if left := h.Left[place{zone, 0}].Remaining; left != want {
+			t.Errorf("%d of zone %d are left, not %d", left, zone, want)
 		}
 	}
 }

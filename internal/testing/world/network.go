@@ -188,7 +188,7 @@ func (w *world) way(c *conn, m message, direction string) time.Duration {
 	if !w.plan.Even {
 		d = between(w.fate(m, direction), 20*time.Microsecond, 200*time.Microsecond)
 	}
-	if late := w.meets(Delay, c.instance); late != nil && late.Surely {
+	if late := w.meets(Delay, c.in.number); late != nil && late.Surely {
 		d += 3 * timeout / 2
 	} else if late != nil {
 		d += between(w.fate(m, "late "+direction), 0, cmp.Or(late.After, 2*timeout))
@@ -198,7 +198,7 @@ func (w *world) way(c *conn, m message, direction string) time.Duration {
 
 // loses reports whether a message gets lost, or its reply.
 func (w *world) loses(c *conn, m message, kind Kind) bool {
-	e := w.meets(kind, c.instance)
+	e := w.meets(kind, c.in.number)
 	return e != nil && (e.Surely || w.fate(m, string(kind))%2 == 0)
 }
 
@@ -208,13 +208,13 @@ func (w *world) sends(c *conn, b []byte) {
 		c.role = role() // which go-redis dials for, in another goroutine
 	}
 	what := bag(b)
-	m := message(w.net.draw("message", c.instance, c.role, what, c.to))
+	m := message(w.net.draw("message", c.in.number, c.role, what, c.to))
 	c.said, c.lastOut = what, even(max(c.lastOut+1, w.net.now()+w.way(c, m, "to")))
 	lost, sent := w.loses(c, m, LoseRequests), w.net.now()
 	w.net.at(c.lastOut, what+c.sender(), func() {
 		if lost {
-			w.history.note(w.net.now(), fmt.Sprintf("lost: what instance %d sends", c.instance))
-			c.reset(errReset)
+			w.history.note(w.net.now(), fmt.Sprintf("lost: what instance %d sends", c.in.number))
+			c.reset()
 		} else {
 			c.message, c.sent = m, sent
 			c.host.receive(c, b)
@@ -228,8 +228,8 @@ func (w *world) replies(c *conn, b []byte) (arrives time.Duration) {
 	lost := w.loses(c, c.message, LoseReplies)
 	w.net.at(c.lastIn, bag(b)+c.sender(), func() {
 		if lost {
-			w.history.note(w.net.now(), fmt.Sprintf("lost: the reply to instance %d", c.instance))
-			c.reset(errReset)
+			w.history.note(w.net.now(), fmt.Sprintf("lost: the reply to instance %d", c.in.number))
+			c.reset()
 		} else {
 			c.arrive(b)
 		}

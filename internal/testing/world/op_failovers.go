@@ -36,7 +36,7 @@ func (w *world) promote(i int, e *Event) {
 // takeOver has the spare server be the master, with what was saved.
 func (w *world) takeOver(s saved, e *Event) {
 	old, next := w.host, w.spare()
-	moves := slices.ContainsFunc(w.servers(), func(h *host) bool {
+	moves := slices.ContainsFunc(w.servers, func(h *host) bool {
 		return h.redis.View != nil && len(h.redis.View.Leaving)+len(h.redis.View.Coming) > 0
 	})
 	if next == nil || next.away() || !next.demoted || moves {
@@ -49,7 +49,7 @@ func (w *world) takeOver(s saved, e *Event) {
 	w.mu.Unlock()
 	demote := func() {
 		old.demoted = true
-		old.breakAll(errReset) // as Sentinels and nodes of a Cluster have it
+		old.leave(0) // connections break, as Sentinels and nodes of a Cluster have it
 		ends()
 	}
 	if e.Surely {
@@ -65,7 +65,7 @@ func (w *world) takeOver(s saved, e *Event) {
 func (w *world) tell(old, next *host, within time.Duration) {
 	w.epoch++
 	epoch := w.epoch
-	for i, s := range w.watchers() {
+	for i, s := range w.watchers {
 		w.net.at(w.net.now()+between(w.net.draw("told", i), 0, within+time.Millisecond), uint64(i), func() {
 			if s.sentinel.Epoch < epoch {
 				s.sentinel.Switch(next.address, epoch)
@@ -82,7 +82,7 @@ func (w *world) tell(old, next *host, within time.Duration) {
 // gossip has the nodes of a Cluster know its table, one after the other.
 func (w *world) gossip(within time.Duration) {
 	t := w.table
-	for i, h := range w.servers() {
+	for i, h := range w.servers {
 		w.net.at(w.net.now()+between(w.net.draw("told", i), 0, within+time.Millisecond), uint64(i), func() { h.redis.View.Learn(t) })
 	}
 }
@@ -98,7 +98,7 @@ var (
 		Kind: SentinelsGone, sort: servers, fits: sentinelled, tells: stopTells, // of who has not found the master yet
 		draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) { e.Key = r.IntN(sentinels+1) - 1 },
 		begin: func(w *world, _ int, e *Event) {
-			for i, s := range w.watchers() {
+			for i, s := range w.watchers {
 				if e.Key < 0 || e.Key == i {
 					s.leave(e.For)
 				}
@@ -117,10 +117,7 @@ var (
 func sentinelled(p *Plan) bool { return p.Layout == Sentinels }
 
 func (w *world) lie(_ int, e *Event) {
-	if w.plan.Layout != Sentinels {
-		return
-	}
-	s, spare := w.watchers()[e.Key].sentinel, w.spare()
+	s, spare := w.watchers[e.Key].sentinel, w.spare()
 	epoch := s.Epoch
 	if e.Surely {
 		epoch += 10
@@ -143,14 +140,9 @@ var _ = operate(operation{
 })
 
 func (w *world) move(i int, e *Event) {
-	if w.plan.Layout != Cluster {
-		return
-	}
 	slot := simredis.Slot(w.plan.tag(e.Key))
-	from, to := w.ownerOf(e.Key), w.hosts[serverAddress(0)]
-	for n := 0; to == from || to == w.spare(); n++ {
-		to = w.hosts[serverAddress(n)]
-	}
+	from, spare := w.ownerOf(e.Key), w.spare()
+	to := w.servers[slices.IndexFunc(w.servers, func(h *host) bool { return h != from && h != spare })]
 	if from.demoted || to.demoted || len(from.redis.View.Leaving) > 0 {
 		return
 	}

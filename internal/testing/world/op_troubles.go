@@ -98,12 +98,12 @@ func (w *world) failOver(i int, e *Event) {
 
 func (w *world) demote(int, *Event) {
 	h := w.host
-	next := newHost(w)
-	next.offset, next.address = h.offset, h.address
+	next := newHost(w, h.address)
+	next.offset = h.offset
 	next.redis.Copy(h.redis)
 	h.demoted = true
 	w.mu.Lock()
-	w.host, w.hosts[h.address] = next, next
+	w.host, w.servers = next, []*host{next}
 	w.mu.Unlock()
 }
 
@@ -160,7 +160,7 @@ var _ = operate(operation{
 		}
 	},
 	begin: func(w *world, _ int, e *Event) {
-		for _, h := range w.servers() {
+		for _, h := range w.servers {
 			h.offset += e.After
 		}
 		tell(w.history, &w.history.clocks, reading{w.net.now(), w.host.offset})
@@ -178,19 +178,13 @@ var _ = operate(operation{
 
 // kill ends an instance. Its event is among the pending ones until another one has taken its place.
 func (w *world) kill(_ int, e *Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old := w.instances[e.Instance]
+	old := w.instance(e.Instance)
 	if !old.over.CompareAndSwap(false, true) {
 		w.pending.Done()
 		return
 	}
-	tell(w.history, &w.history.Killed, Death{old.number, w.net.now()})
-	for _, c := range w.conns {
-		if c.in == old {
-			c.reset(errReset)
-		}
-	}
+	w.history.Killed[old.number] = w.net.now()
+	w.breakAll(func(c *conn) bool { return c.in == old })
 	w.killed = append(w.killed, old)
 	w.opened++
 	number := w.opened

@@ -117,7 +117,7 @@ func (w *world) begin(i int, e Event) {
 func (w *world) refresh() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, h := range w.servers() {
+	for _, h := range w.servers {
 		for s := range sorts { // by name: the last of two that are on says what a host answers
 			for _, o := range kinds(s) {
 				if o.hold != nil {

@@ -51,11 +51,12 @@ const (
 type world struct {
 	plan      *Plan
 	net       *network
-	host      *host            // the master
-	hosts     map[string]*host // by address
-	table     *simredis.Table  // of the Cluster
-	epoch     int64            // of the last failover
-	moved     time.Duration    // when a key has gone to another node of the Cluster for the last time
+	host      *host // the master
+	servers   []*host
+	watchers  []*host         // Sentinels
+	table     *simredis.Table // of the Cluster
+	epoch     int64           // of the last failover
+	moved     time.Duration   // when a key has gone to another node of the Cluster for the last time
 	instances []*instance
 	rules     []*store.Rule
 	history   *History
@@ -95,7 +96,7 @@ func Run(t *testing.T, p *Plan) *History {
 	if ran.Add(1)%collectAfter == 1 {
 		collect()
 	}
-	h := &History{Plan: p}
+	h := &History{Plan: p, Left: make(map[place]algorithms.Decision), Killed: make(map[int]time.Duration)}
 	var rules []*store.Rule
 	for i, z := range p.Zones {
 		rules = append(rules, rule(t, i, z))
@@ -181,7 +182,7 @@ func (w *world) last(t *testing.T) {
 			if err := s.Take(context.Background(), []store.Check{c}, d[:]); err != nil {
 				w.history.wrong("what is left of zone %d, key %d cannot be asked: %v", z, k, err)
 			}
-			w.history.Left = append(w.history.Left, Left{z, k, d[0]})
+			w.history.Left[place{z, k}] = d[0]
 		}
 	}
 	fresh.close(t)
