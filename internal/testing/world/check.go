@@ -15,7 +15,6 @@ var promises = []struct {
 	{"never above the limit", ofKeys((*key).aboveLimit)},
 	{"never more slots than there are", ofKeys((*key).tooManySlots)},
 	{"with lend, never above the limit", ofKeys((*key).aboveLent)},
-	{"with lend, never above the limit", ofKeys((*key).aboveLentInTime)},
 	{"nothing is refused without a cause", ofKeys((*key).withoutCause)},
 	{"a refusal has the right wait: after it the client passes, if no other comes", ofKeys((*key).tellsWaits)},
 	{"each charge and each adjustment counts once", ofKeys((*key).atRest)},

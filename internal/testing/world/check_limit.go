@@ -85,31 +85,19 @@ func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 	return m.Admit(k.limitOf(a), a.Decision.At, a.Cost, a.name())
 }
 
-// aboveLent checks that all instances together have admitted no more than the limit, where next to nothing comes back
-// while a world lasts. Late costs are another matter: other instances do not know of them.
+// aboveLent checks that all instances together have admitted no more in any time than one limiter would: of limits that are easy to
+// add up and, in all, of those of which next to nothing comes back while a world lasts. When an instance has decided is only known
+// to be between when a client came and when it had its answer. Late costs are another matter: other instances do not know of them.
 func (k *key) aboveLent() {
-	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || k.touched(Reset) {
+	if k.Lend == 0 || k.late > 0 || k.hasLost() || k.touched(Reset) {
 		return
 	}
-	admitted, most := int64(0), k.mostOf()
-	for _, a := range k.admitted {
-		admitted += a.Cost
-		if a.Adjusted != 0 {
-			admitted += a.Delta
-		}
-	}
-	if most += k.comesBack(most); admitted > most {
-		k.wrong("%d were admitted together, of %d", admitted, most)
-	}
-}
-
-// aboveLentInTime checks that all instances together have admitted no more in any time than one limiter would, of limits that are
-// easy to add up. When an instance has decided is only known to be between when a client came and when it had its answer.
-func (k *key) aboveLentInTime() {
-	if k.Lend == 0 || k.anchored() || k.hasLost() || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) {
-		return
-	}
-	if slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Adjusted != 0 || a.Decision.Override != "" }) {
+	most := k.mostBetween
+	if k.Limit.Window >= time.Hour {
+		all := k.mostOf()
+		all += k.comesBack(all)
+		most = func(_, _ time.Duration) int64 { return all }
+	} else if k.anchored() || k.touched(Override, Clear) || k.Plan.varies(k.zone) || slices.ContainsFunc(k.admitted, (*Answer).changed) {
 		return
 	}
 	byEnd := slices.SortedFunc(slices.Values(k.admitted), func(a, b *Answer) int { return cmp.Compare(a.Ended, b.Ended) })
@@ -119,13 +107,16 @@ func (k *key) aboveLentInTime() {
 			if last.Began < first.Began {
 				continue
 			}
-			if admitted += last.Cost; admitted > k.mostBetween(first.Began, last.Ended) {
+			if admitted += last.Cost + last.Delta; admitted > most(first.Began, last.Ended) {
 				k.wrong("%d were admitted together from client %d to client %d", admitted, first.Event, last.Event)
 				return
 			}
 		}
 	}
 }
+
+// changed reports whether an answer was not to charge its cost to the limit of the zone, and no more.
+func (a *Answer) changed() bool { return a.Adjusted != 0 || a.Decision.Override != "" }
 
 // mostBetween returns how much of a limit may be used between two times.
 func (k *key) mostBetween(from, to time.Duration) int64 {
