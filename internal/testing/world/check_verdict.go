@@ -70,16 +70,18 @@ func (h *History) alone() {
 	type where struct{ instance, zone, key int }
 	used := make(map[where]int64)
 	for i := range h.Verdicts {
-		for _, p := range h.Verdicts[i].Parts {
+		v := &h.Verdicts[i]
+		e := &h.Plan.Events[v.Event]
+		for _, p := range v.Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges {
+			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window < time.Hour || z.Limit.Burst != 0 || e.Delta < 0 || z.Judges {
 				continue
 			}
-			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}
+			at := where{v.Instance, p.Zone, e.Key}
 			most := total(h.Plan.limits(p.Zone))
 			most += 1 + h.Length.Microseconds()*most/z.Limit.Window.Microseconds()
 			if used[at] += p.Cost; used[at] > most {
-				h.wrong("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], p.Zone, p.Key)
+				h.wrong("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], at.zone, at.key)
 			}
 		}
 	}

@@ -112,28 +112,28 @@ func (k *key) wrong(format string, args ...any) {
 }
 
 // adjusted notes that a charge was adjusted.
-func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
+func (h *History) adjusted(when time.Duration, adjustment *store.Adjustment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	zone, key, ok := h.Plan.placeOf(&adjustment.Check)
+	at, ok := h.Plan.placeOf(&adjustment.Check)
 	h.inOrder()
-	a := h.chargeOf(adjustment, zone, key)
+	a := h.chargeOf(adjustment, at)
 	if !ok || a == nil {
 		return // nobody knows if it was charged
 	}
-	a.Adjusted, a.Delta, a.Late = at, a.Delta+adjustment.Delta, a.Late+max(0, adjustment.Delta)
-	h.lines = append(h.lines, line{at, fmt.Sprintf("client %d: adjusts zone %d, key %d by %d", a.Event, zone, key, adjustment.Delta)})
+	a.Adjusted, a.Delta, a.Late = when, a.Delta+adjustment.Delta, a.Late+max(0, adjustment.Delta)
+	h.lines = append(h.lines, line{when, fmt.Sprintf("client %d: adjusts zone %d, key %d by %d", a.Event, a.Zone, a.Key, adjustment.Delta)})
 }
 
 // chargeOf returns the answer whose charge is adjusted. A request in a queue that has taken the turn of one that left pays
 // late costs in that turn, which was given back. Of charges that look the same, one that was not adjusted before is.
-func (h *History) chargeOf(adjustment *store.Adjustment, zone, key int) *Answer {
-	z := &h.Plan.Zones[zone]
+func (h *History) chargeOf(adjustment *store.Adjustment, at place) *Answer {
+	z := &h.Plan.Zones[at.zone]
 	var again, left *Answer
 	for i := range h.Answers {
 		a := &h.Answers[i]
 		switch {
-		case !a.Charged || a.Zone != zone || a.Key != key:
+		case !a.Charged || a.Zone != at.zone || a.Key != at.key:
 		case z.same(a, adjustment) && a.Adjusted == 0:
 			return a
 		case z.same(a, adjustment):

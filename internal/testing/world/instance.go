@@ -39,17 +39,14 @@ const killed = "killed"
 func (in *instance) dead() bool { return in.over.Load() }
 
 // open starts an instance.
-func (w *world) open(t *testing.T, i int) *instance {
+func (w *world) open(i int) *instance {
 	rate := 1 + (float64(w.net.draw("rate", i)%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
 	clock := &watch{net: w.net, began: time.Now(), rate: rate, taken: make(map[time.Duration]bool)}
 	in := &instance{number: i, watch: clock, limits: make(map[int]int64)}
 	o := w.plan.Layout.options()
 	o.Timeout, o.PoolSize, o.Instance = storeTimeout, 20, fmt.Sprintf("i%d", i)
 	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, in, address) }
-	s, err := redisstore.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(redisstore.New(o))
 	time.Sleep(time.Microsecond) // until what it does in the background has begun, before anybody comes
 	in.store = &seam{Store: s, w: w, instance: in, leases: make(map[string]string)}
 	if w.plan.Whole {
@@ -71,7 +68,6 @@ func (in *instance) close(t *testing.T) {
 type whole struct {
 	store, local *pool.Ref
 	limiter      *limiter.Limiter
-	names        []string // of what the zones keep across generations
 }
 
 // backend opens the store of an instance.
@@ -100,9 +96,7 @@ func (w *world) load(in *instance) *whole {
 		as := w.plan.Zones[i]
 		as.Limit.Events = cmp.Or(in.limits[i], as.Limit.Events)
 		of, at := as.config(w.plan), as.place(i)
-		name := pool.ZoneKey(g.store.ID, at.Name)
-		state := pool.AcquireZone(name)
-		g.names = append(g.names, name)
+		state := pool.AcquireZone(pool.ZoneKey(g.store.ID, at.Name))
 		at.StoreID, at.Salt = g.store.ID, state.Salt
 		z := must(zone.New(of, at, &state.Counters))
 		z.KeyRules = as.rules() // whose bans may be shorter than those of configs
@@ -114,8 +108,8 @@ func (w *world) load(in *instance) *whole {
 
 // release ends a generation. The store closes with the last one, when the last request is over.
 func (g *whole) release(t *testing.T) {
-	for _, name := range g.names {
-		pool.ReleaseZone(name)
+	for _, z := range g.limiter.Zones {
+		pool.ReleaseZone(pool.ZoneKey(g.store.ID, z.Name))
 	}
 	for _, ref := range []*pool.Ref{g.local, g.store} {
 		if err := ref.Release(); err != nil {

@@ -22,74 +22,64 @@ const (
 )
 
 const (
-	singleAddress = "redis:6379"
-	masterName    = "limits"
-	masters       = 3 // of a Cluster
-	sentinels     = 3
+	singleAddress   = "redis:6379"
+	serverAddress   = "r%d:6379" // of several
+	sentinelAddress = "s%d:26379"
+	masterName      = "limits"
+	masters         = 3 // of a Cluster
+	sentinels       = 3
 )
 
-func serverAddress(i int) string   { return fmt.Sprintf("r%d:6379", i) }
-func sentinelAddress(i int) string { return fmt.Sprintf("s%d:26379", i) }
-
-// addresses are where instances look for Redis.
-func (l Layout) addresses() (all []string) {
-	switch l {
-	case Sentinels:
-		for i := range sentinels {
-			all = append(all, sentinelAddress(i))
-		}
-	case Cluster:
-		for i := range masters {
-			all = append(all, serverAddress(i))
-		}
-	default:
-		all = []string{singleAddress}
+// numbered are the addresses of several hosts.
+func numbered(format string, hosts int) (all []string) {
+	for i := range hosts {
+		all = append(all, fmt.Sprintf(format, i))
 	}
 	return all
 }
 
-// options are those of an instance's store.
+// options are those of an instance's store: where it looks for Redis.
 func (l Layout) options() redisstore.Options {
-	switch o := (redisstore.Options{Addresses: l.addresses()}); l {
+	switch l {
 	case Sentinels:
-		o.Mode, o.MasterName = redisstore.ModeSentinel, masterName
-		return o
+		return redisstore.Options{Mode: redisstore.ModeSentinel, MasterName: masterName, Addresses: numbered(sentinelAddress, sentinels)}
 	case Cluster:
-		o.Mode = redisstore.ModeCluster
-		return o
+		return redisstore.Options{Mode: redisstore.ModeCluster, Addresses: numbered(serverAddress, masters)}
 	}
 	return redisstore.Options{Address: singleAddress}
 }
 
 // build starts the servers.
 func (w *world) build() {
+	hosts := func(addresses ...string) (all []*host) {
+		for _, address := range addresses {
+			all = append(all, newHost(w, address))
+		}
+		return all
+	}
 	switch w.plan.Layout {
 	case Sentinels:
-		w.servers = []*host{newHost(w, serverAddress(0)), newHost(w, serverAddress(1))}
+		w.servers, w.watchers = hosts(numbered(serverAddress, 2)...), hosts(numbered(sentinelAddress, sentinels)...)
 		w.servers[1].demoted = true
-		for i := range sentinels {
-			s := newHost(w, sentinelAddress(i))
-			s.sentinel = &simredis.Sentinel{Name: masterName, Master: serverAddress(0)}
-			w.watchers = append(w.watchers, s)
+		for _, s := range w.watchers {
+			s.sentinel = &simredis.Sentinel{Name: masterName, Master: w.servers[0].address}
 		}
 	case Cluster:
 		w.table = new(simredis.Table)
-		for i := range masters {
-			first, behind := i*simredis.Slots/masters, (i+1)*simredis.Slots/masters
-			w.table.Ranges = append(w.table.Ranges, simredis.Range{First: first, Last: behind - 1, Owner: serverAddress(i)})
-		}
-		for i := range masters + 1 {
-			h := newHost(w, serverAddress(i))
-			h.demoted = i == masters
+		w.servers = hosts(numbered(serverAddress, masters+1)...)
+		for i, h := range w.servers {
 			h.redis.View = simredis.NewView(h.address, w.table)
-			w.servers = append(w.servers, h)
+			if h.demoted = i == masters; !h.demoted {
+				first, behind := i*simredis.Slots/masters, (i+1)*simredis.Slots/masters
+				w.table.Ranges = append(w.table.Ranges, simredis.Range{First: first, Last: behind - 1, Owner: h.address})
+			}
 		}
-		w.host = w.ownerOf(0)
-		return
 	default:
-		w.servers = []*host{newHost(w, singleAddress)}
+		w.servers = hosts(singleAddress)
 	}
-	w.host = w.servers[0]
+	if w.host = w.servers[0]; w.table != nil {
+		w.host = w.ownerOf(0)
+	}
 }
 
 // spare is the server that becomes the master next.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -109,18 +110,32 @@ type Verdict struct {
 	Passes          bool
 	Outcome         outcome.Outcome // if no zone refuses
 	Err             string
-	Parts           []Part
-	Unasked         []Unasked
+	Parts           []Part // with the store, or the local memory
+	Unasked         []Part // what zones have refused without their store
 }
 
-// Part is what one zone has decided about a request with its store, or the local memory.
+// Part is what one zone has decided about a request.
 type Part struct {
-	Zone, Key int
-	Cost      int64
-	Quota     int64 // of the limit
-	Outcome   outcome.Outcome
-	DryRun    bool
-	Allowed   bool
+	Zone    int
+	Cost    int64
+	Quota   int64 // of the limit
+	Outcome outcome.Outcome
+	DryRun  bool
+	Banned  bool // without the store: by a network
+	Wait    time.Duration
+}
+
+// parts returns what zones have decided.
+func parts(of []limiter.Entry) (all []Part) {
+	for i := range of {
+		e := &of[i]
+		p := Part{Zone: e.Zone.Index, Cost: e.Cost, Outcome: e.Outcome, DryRun: e.DryRun, Banned: e.Decision.Banned, Wait: e.Decision.RetryAfter}
+		if e.Policy != nil {
+			p.Quota = e.Policy.Quota
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 func (w *world) request(i int, e *Event) {
@@ -152,13 +167,7 @@ func (w *world) request(i int, e *Event) {
 	if v.Err != nil {
 		o.Err = v.Err.Error()
 	}
-	for j := range v.Entries {
-		e := &v.Entries[j]
-		p, asked := Part{Cost: e.Cost, Quota: e.Policy.Quota, Outcome: e.Outcome, DryRun: e.DryRun, Allowed: e.Decision.Allowed}, e.Ask()
-		p.Zone, p.Key, _ = w.plan.placeOf(&asked)
-		o.Parts = append(o.Parts, p)
-	}
-	o.unasked(v)
+	o.Parts, o.Unasked = parts(v.Entries), parts(v.Rejections)
 	c := v.Release()
 	if !in.dead() {
 		tell(w.history, &w.history.Verdicts, o)

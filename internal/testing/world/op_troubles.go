@@ -191,7 +191,7 @@ func (w *world) kill(_ int, e *Event) {
 	go func() {
 		defer w.pending.Done()
 		time.Sleep(e.For)
-		in := w.open(w.t, number)
+		in := w.open(number)
 		w.mu.Lock()
 		w.instances[e.Instance] = in
 		w.mu.Unlock()

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -175,20 +172,6 @@ func (p *Plan) prefix(number int) netip.Prefix {
 // tag is the name of a key, as it is in the keys of Redis.
 func (p *Plan) tag(number int) string { return store.Escape(p.keyName(number)) }
 
-// keyNumber returns which key of the plan has a name, if one has.
-func (p *Plan) keyNumber(name string) (number int, ok bool) {
-	if p.Addresses == 0 {
-		number, err := strconv.Atoi(strings.TrimPrefix(name, "k"))
-		return number, err == nil
-	}
-	for number := range p.keys() {
-		if p.keyName(number) == name {
-			return number, true
-		}
-	}
-	return 0, false
-}
-
 // selector says whose override is meant by the key of an event: that of a key or, below 0, that of a network, from -1 on.
 func (p *Plan) selector(number int) store.Selector {
 	switch {
@@ -198,20 +181,4 @@ func (p *Plan) selector(number int) store.Selector {
 		return store.Selector{Key: p.keyName(number)}
 	}
 	return store.Selector{Key: p.keyName(number), Network: p.prefix(number)}
-}
-
-// Unasked is what a zone has refused without its store.
-type Unasked struct {
-	Zone   int
-	Banned bool // by a network
-	Wait   time.Duration
-	DryRun bool
-}
-
-// unasked notes what zones have refused without their store.
-func (v *Verdict) unasked(of *limiter.Verdict) {
-	for i := range of.Rejections {
-		f := &of.Rejections[i]
-		v.Unasked = append(v.Unasked, Unasked{f.Zone.Index, f.Policy != nil, f.Decision.RetryAfter, f.DryRun})
-	}
 }

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"hash/fnv"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,14 +13,14 @@ import (
 func role() uint64 {
 	var stack [64]uintptr
 	frames := runtime.CallersFrames(stack[:runtime.Callers(1, stack[:])])
-	h := fnv.New64a()
+	h := dice(fnvOffset)
 	for more := true; more; {
 		var f runtime.Frame
 		if f, more = frames.Next(); strings.Contains(f.Function, "redisstore") {
-			_, _ = h.Write([]byte(f.Function))
+			h = h.text(f.Function)
 		}
 	}
-	return h.Sum64()
+	return uint64(h)
 }
 
 // lookEvery is how often Go's scheduler looks first at the goroutines that have given way, instead of those that were

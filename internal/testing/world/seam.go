@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -90,10 +88,11 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 	}
 	for i := range checks {
 		one, c := a, &checks[i]
-		var ok bool
-		if one.Zone, one.Key, ok = h.Plan.placeOf(c); !ok || c.Peek {
+		at, ok := h.Plan.placeOf(c)
+		if !ok || c.Peek {
 			continue
 		}
+		one.Zone, one.Key = at.zone, at.key
 		one.Cost, one.Lease, one.Independent = c.Cost, c.LeaseID, c.Independent
 		if a.Failure == "" {
 			one.Decision = decisions[i]
@@ -104,15 +103,13 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 }
 
 // placeOf returns which zone and which key of a plan a check is of, if it is of one.
-func (p *Plan) placeOf(c *store.Check) (zone, key int, ok bool) {
-	if zone, ok = zoneOf(c.Rule); ok {
-		key, ok = p.keyNumber(c.Key)
+func (p *Plan) placeOf(c *store.Check) (at place, ok bool) {
+	for zone := range p.Zones {
+		for key := range p.keys() {
+			if c.Rule.Zone() == zoneName(zone) && c.Key == p.keyName(key) {
+				return place{zone, key}, true
+			}
+		}
 	}
-	return zone, key, ok
-}
-
-// zoneOf returns which zone a rule is of, if it is of one.
-func zoneOf(rule *store.Rule) (number int, ok bool) {
-	number, err := strconv.Atoi(strings.TrimPrefix(rule.Zone(), "z"))
-	return number, err == nil
+	return place{}, false
 }

@@ -99,7 +99,7 @@ func Run(t *testing.T, p *Plan) *History {
 	h := &History{Plan: p, Left: make(map[place]algorithms.Decision), Killed: make(map[int]time.Duration)}
 	var rules []*store.Rule
 	for i, z := range p.Zones {
-		rules = append(rules, rule(t, i, z))
+		rules = append(rules, must(z.rule(zoneName(i))))
 	}
 	align()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func Run(t *testing.T, p *Plan) *History {
 		w.rules = rules
 		for i := range p.Instances {
 			time.Sleep(between(w.net.draw("open", i), time.Millisecond, 20*time.Millisecond))
-			w.instances = append(w.instances, w.open(t, i))
+			w.instances = append(w.instances, w.open(i))
 		}
 		w.run()
 		w.last(t)
@@ -119,14 +119,6 @@ func Run(t *testing.T, p *Plan) *History {
 		h.inOrder()
 	})
 	return h
-}
-
-func rule(t *testing.T, i int, z Zone) *store.Rule {
-	r, err := z.rule(zoneName(i))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // rest is how long a world goes on after its last event and its last trouble.
@@ -173,7 +165,7 @@ func (w *world) last(t *testing.T) {
 	for _, in := range slices.Concat(w.instances, w.killed) {
 		in.close(t)
 	}
-	fresh := w.open(t, w.opened+1)
+	fresh := w.open(w.opened + 1)
 	s := fresh.store
 	for z, r := range w.rules {
 		for k := range w.plan.keys() {
