@@ -64,10 +64,10 @@ const maxNetworks = 2
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) *Plan {
-	if p := drawHot(seed); p != nil {
-		return p
-	}
 	r := rand.New(rand.NewPCG(seed, 33))
+	if r.IntN(6) == 0 {
+		return drawHot(seed, r)
+	}
 	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0}
 	p.Layout = []Layout{Single, Single, Sentinels, Cluster}[r.IntN(4)] // often a single server
 	hot := r.IntN(3) == 0                                              // all is about one key
@@ -98,7 +98,9 @@ func Draw(seed uint64) *Plan {
 		}
 	}
 	p.drawTroubles(r, length)
-	p.drawAddresses()
+	if p.Whole && r.IntN(2) == 0 {
+		p.drawAddresses(r, length, hot)
+	}
 	p.sort()
 	return p
 }

@@ -10,19 +10,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// drawAddresses has the keys of some worlds with whole instances be addresses, about which networks decide that
-// operators ban, exempt and limit. It draws from a source of its own, so other worlds do not change.
-func (p *Plan) drawAddresses() {
-	r := rand.New(rand.NewPCG(p.Seed, 38))
-	if !p.Whole || r.IntN(2) == 0 {
-		return
-	}
+// drawAddresses has the keys of a world with whole instances be addresses, about which networks decide that operators ban, exempt
+// and limit. Some requests come after all instances have learned of it.
+func (p *Plan) drawAddresses(r *rand.Rand, length time.Duration, hot bool) {
 	p.Addresses = []int{4, 4, 6}[r.IntN(3)]
-	length, hot := time.Second, true
-	for i := range p.Events {
-		e := &p.Events[i]
-		length, hot = max(length, min(e.At, 4*time.Second)), hot && e.Key == 0
-	}
 	p.Zones[r.IntN(len(p.Zones))].Overrides = true
 	for i := range p.Zones {
 		p.Zones[i].Overrides = p.Zones[i].Overrides || r.IntN(2) == 0
@@ -33,30 +24,21 @@ func (p *Plan) drawAddresses() {
 		e.Key = -1 - r.IntN(maxNetworks)
 		p.Events = append(p.Events, e)
 	}
-	for range 4 + r.IntN(8) { // after all have learned of it
-		e := Event{At: between(r.Uint64(), 0, length+8*time.Second), Kind: Request, Instance: r.IntN(p.Instances)}
-		drawRequest(r, p, &e, length)
-		p.Events = append(p.Events, e)
+	for range 6 + r.IntN(10) {
+		p.Events = append(p.Events, p.event(r, length+8*time.Second, requests))
 	}
 	for i := range p.Events {
-		switch e := &p.Events[i]; e.Kind {
-		case Take, Request:
-			if r.IntN(2) == 0 && !hot {
-				e.Key = r.IntN(p.keys())
-			}
+		if e := &p.Events[i]; operations[e.Kind].sort == requests && !hot && r.IntN(2) == 0 {
+			e.Key = r.IntN(p.keys())
 		}
 	}
 }
 
-// drawHot returns the plan of a seed if it is one of those in which a key comes so often, and to several instances, that units of
-// it are charged ahead: nil for five seeds of six. In half of them a hold is so short that units are charged ahead again and
+// drawHot returns a plan in which a key comes so often, and to several instances, that units of it are charged ahead. In half of them
+// a hold is so short that units are charged ahead again and
 // again, and the limit is used up again and again; in the others it lasts longer than a change takes to be known. Meanwhile
 // operators change the rules of the key, Redis is late, or the first instance cannot reach it.
-func drawHot(seed uint64) *Plan {
-	r := rand.New(rand.NewPCG(seed, 35))
-	if r.IntN(6) != 0 {
-		return nil
-	}
+func drawHot(seed uint64, r *rand.Rand) *Plan {
 	z := Zone{Overrides: r.IntN(2) == 0, Lend: []time.Duration{algorithms.MaxHold, algorithms.MaxHold, time.Second}[r.IntN(3)]}
 	z.Algorithm = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"}[r.IntN(5)]
 	z.Limit = algorithms.Limit{Events: 5 + r.Int64N(40), Window: time.Hour}

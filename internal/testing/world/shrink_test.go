@@ -21,7 +21,7 @@ func TestShrink(t *testing.T) {
 		}
 		p = Shrink(p, broken)
 		violations, source := broken(p), p.Source()
-		if len(p.Events) > 4 || len(violations) == 0 {
+		if len(p.Events) > 6 || len(violations) == 0 {
 			t.Errorf("seed %d is shrunk to %d events, which break %q", seed, len(p.Events), violations)
 		}
 		if _, err := parser.ParseExpr(source); err != nil || strings.Count(source, "Kind:") != len(p.Events) {
