@@ -40,9 +40,19 @@ func newHost(w *world, address string) *host {
 // clock is the time on the host's clock, in microseconds since 1970.
 func (h *host) clock() int64 { return epoch + (h.w.net.now() + h.offset).Microseconds() }
 
-// state is in what state it carries out a command.
+// state has the server be unable to do what it cannot do now, and returns that.
 func (h *host) state() State {
+	is := func(kind Kind) bool {
+		return (h == h.w.host || h.w.plan.Layout == Cluster) && h.w.meets(kind, -1) != nil
+	}
 	r := h.redis
+	r.Full, r.Readonly, r.Alone, r.Refuses, r.Forbidden = is(Full), is(Readonly) || h.demoted, is(NoReplicas), "", nil
+	if is(Loading) {
+		r.Refuses = "LOADING Redis is loading the dataset in memory"
+	}
+	if is(Forbid) {
+		r.Forbidden = map[string]bool{"SET": true, "SETRANGE": true, "RPUSH": true, "ZADD": true}
+	}
 	return State{r.Full, r.Readonly, r.Alone, r.Forbidden != nil}
 }
 
@@ -81,12 +91,12 @@ func (h *host) serve(c *conn) {
 		return
 	}
 	c.asked = rest
-	h.redis.Readonly = h.redis.Readonly || h.demoted
+	state := h.state()
 	reply := c.session.Do(args...)
 	if !strings.EqualFold(args[0], "hello") { // connections that are made at one instant are ready at one instant
 		h.free = now + service
 	}
 	heard := h.w.replies(c, reply)
-	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.address, c.in.number, h.state(), args, reply, c.sent, heard})
+	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.address, c.in.number, state, args, reply, c.sent, heard})
 	h.serve(c)
 }

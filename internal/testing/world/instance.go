@@ -139,8 +139,8 @@ func (z *Zone) config(p *Plan) *config.Zone {
 	if p.Addresses != 0 {
 		c.IPv4Prefix, c.IPv6Prefix = 32, 64
 	}
-	if hold := caddy.Duration(z.hold()); hold != 0 {
-		c.Lend = &hold
+	if z.Lend != 0 {
+		c.Lend = new(caddy.Duration(z.Lend))
 	}
 	if z.DryRun {
 		c.Enforce = new(float64)

@@ -33,9 +33,6 @@ type operation struct {
 	// once. The event then is on for its length: see meets.
 	begin func(w *world, i int, e *Event)
 
-	// hold has a host be in a state while an event of this kind is on, and no longer; nil: there is no such state.
-	hold func(h *host, on bool)
-
 	// tells are the kinds of failures that requests may meet after such an event.
 	tells []string
 }
@@ -109,33 +106,12 @@ func (w *world) begin(i int, e Event) {
 	if do := operations[e.Kind].begin; do != nil {
 		do(w, i, &e)
 	}
-	w.refresh()
-	w.net.at(e.At+e.For, 0, w.refresh)
-}
-
-// refresh has the host be in what is on now.
-func (w *world) refresh() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, h := range w.servers {
-		for s := range sorts { // by name: the last of two that are on says what a host answers
-			for _, o := range kinds(s) {
-				if o.hold != nil {
-					o.hold(h, w.trouble(o.Kind, -1) != nil && (h == w.host || s == unable && w.plan.Layout == Cluster))
-				}
-			}
-		}
-	}
 }
 
 // meets returns the trouble that a message of an instance meets now, or nil.
 func (w *world) meets(kind Kind, instance int) *Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.trouble(kind, instance)
-}
-
-func (w *world) trouble(kind Kind, instance int) *Event {
 	now := w.net.now()
 	for i, t := range w.troubles {
 		if t.Kind == kind && (t.Instance < 0 || t.Instance == instance) && now < t.At+t.For {

@@ -111,7 +111,7 @@ func (p *Plan) drawTroubles(r *rand.Rand, length time.Duration) {
 	all := r.IntN(4) == 0
 	one := r.IntN(int(sorts))
 	for s := range sorts {
-		if s.trouble() && (all || int(s) == one) && len(kinds(s)) > 0 {
+		if s.trouble() && (all || int(s) == one) {
 			of = append(of, s)
 		}
 	}
@@ -192,14 +192,6 @@ func (z *Zone) drawLend(r *rand.Rand) {
 			}
 		}
 	}
-}
-
-// hold is for how long units of the limit may be held. A plan that is shrunk may say what cannot be.
-func (z *Zone) hold() time.Duration {
-	if !z.lends(z.Lend) {
-		return 0
-	}
-	return z.Lend
 }
 
 // lends reports whether units of the limit can be held for so long.
@@ -292,6 +284,6 @@ func (z *Zone) anchored() bool {
 func (z *Zone) rule(name string) (*store.Rule, error) {
 	a, _ := algorithms.Get(z.Algorithm)
 	limit := z.Limit
-	limit.Hold = z.hold()
+	limit.Hold = z.Lend
 	return store.NewRule(name, a, limit, 0)
 }

@@ -35,9 +35,9 @@ func (p *Plan) drawAddresses(r *rand.Rand, length time.Duration, hot bool) {
 }
 
 // drawHot returns a plan in which a key comes so often, and to several instances, that units of it are charged ahead. In half of them
-// a hold is so short that units are charged ahead again and
-// again, and the limit is used up again and again; in the others it lasts longer than a change takes to be known. Meanwhile
-// operators change the rules of the key, Redis is late, or the first instance cannot reach it.
+// a hold is so short that units are charged ahead again and again, and the limit is used up again and again; in the others it lasts
+// longer than a change takes to be known. Meanwhile operators change the rules of the key, Redis is late, or the first instance
+// cannot reach it.
 func drawHot(seed uint64, r *rand.Rand) *Plan {
 	z := Zone{Overrides: r.IntN(2) == 0, Lend: []time.Duration{algorithms.MaxHold, algorithms.MaxHold, time.Second}[r.IntN(3)]}
 	z.Algorithm = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"}[r.IntN(5)]
