@@ -16,9 +16,6 @@ type View struct {
 	// Leaving are slots of this node that are on their way to another one, and Coming those that are on their way to
 	// this node.
 	Leaving, Coming map[uint16]string
-
-	// Down says that the node sees too few of the others.
-	Down bool
 }
 
 // NewView returns what a node knows of a Cluster.
@@ -71,10 +68,8 @@ func (s *Server) elsewhere(keys []string, asking bool) failed {
 	}
 	slot := Slot(keys[0])
 	there, missing := 0, 0
-	for i, key := range keys {
+	for _, key := range keys {
 		switch {
-		case i == 0 && v.Table.Owner(slot) == "":
-			return "CLUSTERDOWN Hash slot not served"
 		case Slot(key) != slot:
 			return "CROSSSLOT Keys in request don't hash to the same slot"
 		case s.find(key) == nil:
@@ -87,8 +82,6 @@ func (s *Server) elsewhere(keys []string, asking bool) failed {
 	to, leaving := v.Leaving[slot]
 	_, coming := v.Coming[slot]
 	switch {
-	case v.Down:
-		return "CLUSTERDOWN The cluster is down"
 	case owner == v.Own && leaving && missing > 0 && there > 0:
 		return "TRYAGAIN Multiple keys request during rehashing of slot"
 	case owner == v.Own && leaving && missing > 0:
@@ -103,10 +96,7 @@ func (s *Server) elsewhere(keys []string, asking bool) failed {
 
 // inScript is what a script hears where a client would hear that its keys are elsewhere.
 func inScript(elsewhere failed) failed {
-	switch word, _, _ := strings.Cut(string(elsewhere), " "); word {
-	case "CLUSTERDOWN":
-		return "ERR Script attempted to execute a command while the cluster is down"
-	case "CROSSSLOT":
+	if strings.HasPrefix(string(elsewhere), "CROSSSLOT") {
 		return "ERR Script attempted to access keys that do not hash to the same slot"
 	}
 	return "ERR Script attempted to access a non local key in a cluster node"
@@ -114,18 +104,14 @@ func inScript(elsewhere failed) failed {
 
 // cluster is CLUSTER SLOTS and CLUSTER INFO.
 func (s *Server) cluster(args []string) any {
-	switch {
-	case s.View == nil:
-		return failed("ERR This instance has cluster support disabled")
-	case strings.EqualFold(args[0], "INFO"):
+	if strings.EqualFold(args[0], "INFO") {
 		return fmt.Sprintf("cluster_current_epoch:%d\r\n", s.View.Table.Epoch)
 	}
 	all := []any{}
 	for _, r := range s.View.Table.Ranges {
-		if host, port, ok := strings.Cut(r.Owner, ":"); ok {
-			id := fmt.Sprintf("%040x", r.Owner)[:40]
-			all = append(all, []any{int64(r.First), int64(r.Last), []any{host, number(port), id, []any{}}})
-		}
+		host, port, _ := strings.Cut(r.Owner, ":")
+		id := fmt.Sprintf("%040x", r.Owner)[:40]
+		all = append(all, []any{int64(r.First), int64(r.Last), []any{host, number(port), id, []any{}}})
 	}
 	return all
 }
@@ -161,7 +147,7 @@ type Range struct {
 	Owner       string
 }
 
-// Owner returns the address of the node that has a slot; "" if none has it.
+// Owner returns the address of the node that has a slot.
 func (t *Table) Owner(slot uint16) string {
 	for _, r := range t.Ranges {
 		if r.First <= int(slot) && int(slot) <= r.Last {
@@ -238,23 +224,19 @@ func (s *Sentinel) reply(args []string) any {
 	switch {
 	case name == "HELLO":
 		return []any{"server", "redis", "version", "7.0.15", "proto", int64(2), "id", int64(1), "mode", "sentinel", "modules", []any{}}
-	case name == "SENTINEL" && len(args) == 3:
-		return s.sentinel(strings.ToUpper(args[1]), args[2])
+	case name == "SENTINEL" && len(args) == 3 && args[2] == s.Name:
+		return s.sentinel(strings.ToUpper(args[1]))
 	}
 	return failed("ERR unknown command '" + args[0] + "', with args beginning with: ")
 }
 
-func (s *Sentinel) sentinel(command, name string) any {
+func (s *Sentinel) sentinel(command string) any {
 	host, port, _ := net.SplitHostPort(s.Master)
-	switch {
-	case command == "GET-MASTER-ADDR-BY-NAME" && name == s.Name:
+	switch command {
+	case "GET-MASTER-ADDR-BY-NAME":
 		return []any{host, port}
-	case command == "GET-MASTER-ADDR-BY-NAME":
-		return absent{}
-	case command == "MASTER" && name == s.Name:
+	case "MASTER":
 		return []any{"name", s.Name, "ip", host, "port", port, "flags", "master", "config-epoch", strconv.FormatInt(s.Epoch, 10)}
-	case command == "MASTER":
-		return failed("ERR No such master with that name")
 	}
 	return failed("ERR unknown subcommand '" + command + "'. Try SENTINEL HELP.")
 }

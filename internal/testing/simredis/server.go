@@ -29,7 +29,7 @@ type Server struct {
 	// Full says that there is no memory, Readonly that it is a replica, and Alone that it has too few replicas.
 	Full, Readonly, Alone bool
 
-	// Refuses is what each command is answered, without the dash: "LOADING ...", "BUSY ...". Empty: nothing.
+	// Refuses is what each command is answered that needs data, without the dash: "LOADING ...". Empty: nothing.
 	Refuses string
 
 	// View is what it knows of its Cluster; nil: it belongs to none.
@@ -69,8 +69,7 @@ func (s *Server) Copy(from *Server) {
 // What a command may be answered beside a string, an int64, a []any, and nil for nothing.
 type (
 	status string
-	failed string   // an error, without the dash
-	absent struct{} // no list
+	failed string // an error, without the dash
 )
 
 // Do carries out a command, and returns the reply as it goes over the wire.
@@ -103,15 +102,10 @@ func (s *Server) reply(args []string, asking bool) any {
 	if r := s.refusesWrite(&c, false, s.Full); r != "" {
 		return r
 	}
-	if s.Refuses != "" && !c.connection && !(c.stale && s.stale()) {
+	if s.Refuses != "" && !c.connection && !c.stale {
 		return failed(s.Refuses)
 	}
 	return c.do(s, args[1:])
-}
-
-// stale reports whether the server refuses because it may not have the newest data.
-func (s *Server) stale() bool {
-	return strings.HasPrefix(s.Refuses, "LOADING") || strings.HasPrefix(s.Refuses, "MASTERDOWN")
 }
 
 // refusesWrite says why the server carries out no such command, or nothing if it does. Dirty says that the script has
@@ -179,8 +173,6 @@ func appendReply(to []byte, reply any) []byte {
 	switch r := reply.(type) {
 	case nil:
 		return append(to, "$-1\r\n"...)
-	case absent:
-		return append(to, "*-1\r\n"...)
 	case status:
 		return append(append(append(to, '+'), r...), "\r\n"...)
 	case failed:

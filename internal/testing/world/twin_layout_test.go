@@ -45,8 +45,8 @@ func (p *twins) same(t *testing.T, args ...string) string {
 	return got
 }
 
-// TestRealClusterAnswersTheSame has a real Cluster and a simulated one carry out commands while a slot moves, while it has no node, and when
-// most nodes are gone. The replies are the same byte for byte.
+// TestRealClusterAnswersTheSame has a real Cluster and a simulated one carry out commands before, while and after a slot moves. The
+// replies are the same byte for byte.
 func TestRealClusterAnswersTheSame(t *testing.T) {
 	c := redistest.StartCluster(t, masters, 0)
 	table, first := new(simredis.Table), 0
@@ -129,18 +129,7 @@ func TestRealClusterAnswersTheSame(t *testing.T) {
 		s.View.Learn(table)
 	}
 	everywhere()
-	dead := []int{(from + 1) % masters, (from + 2) % masters}
-	for _, i := range dead {
-		c.Nodes()[i].Kill()
-	}
-	last := nodes[from]
-	nodes = []*twins{last}
-	patient.Until(t, "the Cluster to be down", func() bool { return strings.HasPrefix(last.real.do("get", "{l}a"), "-CLUSTERDOWN") })
-	sims[from].View.Down = true
-	all("eval", "return 1", "1", "{k}a")
-	all("get", "{l}a")
-	all("eval", "return 1", "0")
-	for _, word := range []string{"-MOVED", "-ASK", "-TRYAGAIN", "-CROSSSLOT", "-CLUSTERDOWN"} {
+	for _, word := range []string{"-MOVED", "-ASK", "-TRYAGAIN", "-CROSSSLOT"} {
 		if !seen[word] {
 			t.Errorf("no %s was compared", word)
 		}
@@ -154,8 +143,6 @@ func TestRealSentinelAnswersTheSame(t *testing.T) {
 	s := &simredis.Sentinel{Name: redistest.MasterName, Master: master.Addr()}
 	p := &twins{connect(t, g.Addrs()[0]), s}
 	p.same(t, "sentinel", "get-master-addr-by-name", redistest.MasterName)
-	p.same(t, "sentinel", "get-master-addr-by-name", "other")
-	p.same(t, "sentinel", "master", "other")
 	about, simulated := p.real.do("sentinel", "master", redistest.MasterName), string(s.Do("sentinel", "master", redistest.MasterName))
 	for _, field := range []string{"name", "ip", "port", "flags", "config-epoch"} {
 		value := regexp.MustCompile(fmt.Sprintf(`\$\d+\r\n%s\r\n\$\d+\r\n[^\r]*\r\n`, field))
