@@ -21,8 +21,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	inbox    []byte
-	broken   error // what a read meets when the inbox is empty
-	closed   bool
+	broken   error     // what a read meets when the inbox is empty
 	reading  time.Time // deadlines
 	writing  time.Time
 	changed  chan struct{} // is closed when a reader should look again
@@ -71,8 +70,8 @@ func (c *conn) read(p []byte) (n int, changed chan struct{}, deadline time.Time,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.closed:
-		err = net.ErrClosed
+	case c.broken == net.ErrClosed:
+		err = c.broken
 	case !c.reading.IsZero() && !time.Now().Before(c.reading):
 		err = os.ErrDeadlineExceeded
 	case len(c.inbox) > 0:
@@ -99,8 +98,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.closed:
-		return 0, net.ErrClosed
+	case c.broken == net.ErrClosed:
+		return 0, c.broken
 	case !c.writing.IsZero() && !time.Now().Before(c.writing):
 		return 0, os.ErrDeadlineExceeded
 	case c.broken != nil:
@@ -114,10 +113,8 @@ func (c *conn) Write(p []byte) (int, error) {
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
-		c.closed = true
-		c.notify()
-	}
+	c.broken = net.ErrClosed
+	c.notify()
 	return nil
 }
 
@@ -125,8 +122,9 @@ func (c *conn) Close() error {
 func (c *conn) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.vanished = true
 	if c.broken == nil {
-		c.broken, c.vanished = &net.OpError{Op: "read", Err: syscall.ECONNRESET}, true
+		c.broken = &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 		c.notify()
 	}
 }
@@ -185,7 +183,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 // dial makes a connection of an instance. Nobody knows here who it is for, so those that are made at one instant are ready
 // at one instant.
 func (w *world) dial(ctx context.Context, in *instance, address string) (net.Conn, error) {
-	fate := w.net.draw("dial", in.number, address)
+	fate := w.net.draw("dial "+address, uint64(in.number))
 	w.net.wait(w.net.now()+between(fate, 20*time.Microsecond, 200*time.Microsecond), fate)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -148,16 +148,14 @@ func (h *History) chargeOf(adjustment *store.Adjustment, at place) *Answer {
 // same reports whether an adjustment is of an answer's charge. Several charges may look the same, of which one is adjusted.
 func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 	switch {
-	case a.Lease != adjustment.LeaseID:
-		return false
-	case a.Lease != "":
-		return true
-	case a.Delta < 0 && a.Delta <= -a.Cost: // all of it was given back, and another one may look the same since
+	case a.Lease != "" || adjustment.LeaseID != "":
+		return a.Lease == adjustment.LeaseID
+	case a.Adjusted != 0 || a.Cost != adjustment.Cost:
 		return false
 	case z.queues(): // the last turn is given back, no matter which request had it
-		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && a.Adjusted == 0
+		return a.Decision.Turn() == adjustment.Turn
 	}
-	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0
+	return a.Decision.Booked() == adjustment.At
 }
 
 // inOrder sorts the answers by clients, so that their order is the same in each run.

@@ -40,7 +40,7 @@ func (in *instance) dead() bool { return in.over.Load() }
 
 // open starts an instance.
 func (w *world) open(i int) *instance {
-	rate := 1 + (float64(w.net.draw("rate", i)%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
+	rate := 1 + (float64(w.net.draw("rate", uint64(i))%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
 	clock := &watch{net: w.net, began: time.Now(), rate: rate, taken: make(map[time.Duration]bool)}
 	in := &instance{number: i, watch: clock, limits: make(map[int]int64)}
 	o := w.plan.Layout.options()

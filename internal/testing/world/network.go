@@ -111,24 +111,12 @@ func (n *network) run() {
 
 // draw returns a number that depends on the seed, the time, and what it is for, and on nothing else: not on the order
 // in which numbers are drawn. So a world from which an operation was taken is like the one before.
-func (n *network) draw(about ...any) uint64 { return draw(n.seed, n.now(), about) }
-
-func draw(seed uint64, now time.Duration, about []any) uint64 {
-	h := dice(fnvOffset).number(seed).number(uint64(now))
-	for _, a := range about {
-		switch a := a.(type) {
-		case string:
-			h = h.text(a)
-		case int:
-			h = h.number(uint64(a))
-		case uint64:
-			h = h.number(a)
-		}
+func (n *network) draw(about string, which ...uint64) uint64 {
+	d := dice(fnvOffset).number(n.seed).number(uint64(n.now())).text(about)
+	for _, number := range which {
+		d = d.number(number)
 	}
-	v := uint64(h) // whose low bits are poor
-	v ^= v >> 33
-	v *= 0xff51afd7ed558ccd
-	return v ^ v>>33
+	return d.roll()
 }
 
 // dice is the hash FNV-1a of what a number is drawn for. That of package hash/fnv allocates.
@@ -151,6 +139,14 @@ func (d dice) text(s string) dice {
 	return d
 }
 
+// roll returns a number for all of it. The low bits of the hash are poor.
+func (d dice) roll() uint64 {
+	v := uint64(d)
+	v ^= v >> 33
+	v *= 0xff51afd7ed558ccd
+	return v ^ v>>33
+}
+
 // between makes a time of a drawn number.
 func between(v uint64, least, most time.Duration) time.Duration {
 	return least + time.Duration(v%uint64(most-least+1))
@@ -168,7 +164,7 @@ func bag(b []byte) uint64 {
 
 var marbles = func() (all [256]uint64) {
 	for c := range all {
-		all[c] = draw(uint64(c), 0, nil)
+		all[c] = dice(fnvOffset).number(uint64(c)).roll()
 	}
 	return all
 }()
@@ -179,7 +175,7 @@ type message uint64
 
 // fate draws a number of what a message meets.
 func (w *world) fate(m message, about string) uint64 {
-	return draw(w.plan.Seed, 0, []any{uint64(m), about})
+	return dice(fnvOffset).number(w.plan.Seed).number(uint64(m)).text(about).roll()
 }
 
 // way is how long a message takes, or its reply.
@@ -208,7 +204,7 @@ func (w *world) sends(c *conn, b []byte) {
 		c.role = role() // which go-redis dials for, in another goroutine
 	}
 	what := bag(b)
-	m := message(w.net.draw("message", c.in.number, c.role, what, c.to))
+	m := message(w.net.draw("message", uint64(c.in.number), c.role, what, c.to))
 	c.said, c.lastOut = what, even(max(c.lastOut+1, w.net.now()+w.way(c, m, "to")))
 	lost, sent := w.loses(c, m, LoseRequests), w.net.now()
 	w.net.at(c.lastOut, what+c.sender(), func() {

@@ -16,7 +16,7 @@ const Promote Kind = "Promote"
 
 var _ = operate(operation{
 	Kind: Promote, sort: servers, often: 3,
-	fits: func(p *Plan) bool { return p.Layout != Single },
+	fits: on(Sentinels, Cluster),
 	draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) {
 		e.Surely = r.IntN(2) == 0
 		if r.IntN(2) == 0 {
@@ -66,7 +66,7 @@ func (w *world) tell(old, next *host, within time.Duration) {
 	w.epoch++
 	epoch := w.epoch
 	for i, s := range w.watchers {
-		w.net.at(w.net.now()+between(w.net.draw("told", i), 0, within+time.Millisecond), uint64(i), func() {
+		w.net.at(w.net.now()+between(w.net.draw("told", uint64(i)), 0, within+time.Millisecond), uint64(i), func() {
 			if s.sentinel.Epoch < epoch {
 				s.sentinel.Switch(next.address, epoch)
 			}
@@ -83,7 +83,7 @@ func (w *world) tell(old, next *host, within time.Duration) {
 func (w *world) gossip(within time.Duration) {
 	t := w.table
 	for i, h := range w.servers {
-		w.net.at(w.net.now()+between(w.net.draw("told", i), 0, within+time.Millisecond), uint64(i), func() { h.redis.View.Learn(t) })
+		w.net.at(w.net.now()+between(w.net.draw("told", uint64(i)), 0, within+time.Millisecond), uint64(i), func() { h.redis.View.Learn(t) })
 	}
 }
 
@@ -95,7 +95,7 @@ const (
 
 var (
 	_ = operate(operation{
-		Kind: SentinelsGone, sort: servers, fits: sentinelled, tells: stopTells, // of who has not found the master yet
+		Kind: SentinelsGone, sort: servers, fits: on(Sentinels), tells: stopTells, // of who has not found the master yet
 		draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) { e.Key = r.IntN(sentinels+1) - 1 },
 		begin: func(w *world, _ int, e *Event) {
 			for i, s := range w.watchers {
@@ -106,15 +106,13 @@ var (
 		},
 	})
 	_ = operate(operation{
-		Kind: Lie, sort: servers, fits: sentinelled, tells: append([]string{store.FailureReadonly}, stopTells...),
+		Kind: Lie, sort: servers, fits: on(Sentinels), tells: append([]string{store.FailureReadonly}, stopTells...),
 		draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) {
 			e.Key, e.Surely = r.IntN(sentinels), r.IntN(2) == 0
 		},
 		begin: (*world).lie,
 	})
 )
-
-func sentinelled(p *Plan) bool { return p.Layout == Sentinels }
 
 func (w *world) lie(_ int, e *Event) {
 	s, spare := w.watchers[e.Key].sentinel, w.spare()
@@ -131,7 +129,7 @@ const Move Kind = "Move"
 
 var _ = operate(operation{
 	Kind: Move, sort: servers, often: 4, tells: []string{store.FailureCluster},
-	fits: func(p *Plan) bool { return p.Layout == Cluster },
+	fits: on(Cluster),
 	draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) {
 		e.Key = r.IntN(maxKeys)
 		e.For = between(r.Uint64(), 0, time.Second)

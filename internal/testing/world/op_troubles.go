@@ -52,7 +52,7 @@ var (
 	})
 	_ = operate(operation{
 		Kind: Demote, sort: servers, begin: (*world).demote,
-		fits:  func(p *Plan) bool { return p.Layout == Single },
+		fits:  on(Single),
 		tells: []string{store.FailureReadonly, store.FailureNetwork}, // a call that was under way, or many that find only old connections
 	})
 )

@@ -54,6 +54,11 @@ const (
 // trouble reports whether it is a fault, and not what users do.
 func (s sort) trouble() bool { return s > operators }
 
+// on is what fits plans with some layouts.
+func on(layouts ...Layout) func(p *Plan) bool {
+	return func(p *Plan) bool { return slices.Contains(layouts, p.Layout) }
+}
+
 // operations are all that there are, by kind.
 var operations = make(map[Kind]*operation)
 

@@ -108,7 +108,7 @@ func Run(t *testing.T, p *Plan) *History {
 		w.build()
 		w.rules = rules
 		for i := range p.Instances {
-			time.Sleep(between(w.net.draw("open", i), time.Millisecond, 20*time.Millisecond))
+			time.Sleep(between(w.net.draw("open", uint64(i)), time.Millisecond, 20*time.Millisecond))
 			w.instances = append(w.instances, w.open(i))
 		}
 		w.run()
