@@ -85,7 +85,7 @@ func (k *key) touched(kinds ...Kind) bool {
 // bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when nothing
 // is held any more. Refusals of which nobody has heard may count too.
 func (k *key) bans() {
-	if k.BanAfter == 0 || k.loses() || k.touched(Override, Clear, Unban, Reset) || len(k.unknown) > 0 {
+	if k.BanAfter == 0 || k.loses() || len(k.deeds) > 0 || len(k.unknown) > 0 {
 		return
 	}
 	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins })

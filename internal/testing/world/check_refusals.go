@@ -10,6 +10,8 @@ import (
 // tellsWaits checks what refusals tell: a wait, unless there is none after which such a cost fits; nothing passes before it
 // is over, and if nobody comes meanwhile, the cost passes then.
 func (k *key) tellsWaits() {
+	doubt := k.Lend > 0 || k.hasLost() || k.Plan.doubtful() || len(k.deeds) > 0 || k.Plan.varies(k.zone)
+	sure := !doubt && !k.slots() && !k.queues()
 	for _, a := range k.refused {
 		d := a.Decision
 		if d.Quota != k.Limit.Events || d.Banned {
@@ -23,14 +25,8 @@ func (k *key) tellsWaits() {
 		if most := k.longestWait(); d.RetryAfter > most+k.Lend+storeTimeout && !never && !unwritten && k.late == 0 {
 			k.wrong("client %d is refused for %v: nothing lasts longer than %v", a.Event, d.RetryAfter, most)
 		}
-		if never || k.slots() || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {
-			continue
-		}
-		if b := k.passedEarly(a); b != nil {
-			k.wrong("client %d was refused, and client %d passes before its wait is over", a.Event, b.Event)
-		}
-		if b := k.refusedAgain(a); b != nil {
-			k.wrong("client %d was refused, and client %d is refused after its wait, though nobody came", a.Event, b.Event)
+		if !never && sure {
+			k.keepsWait(a)
 		}
 	}
 }
@@ -48,33 +44,26 @@ func (k *key) longestWait() time.Duration {
 	return 2*k.Limit.Window + time.Millisecond
 }
 
-// passedEarly returns who was admitted before the wait of a refusal was over, though nothing was given back.
-func (k *key) passedEarly(a *Answer) *Answer {
+// keepsWait checks that nobody was admitted before the wait of a refusal was over, if nothing was given back, and nobody was
+// refused after it, if nobody has come since. If nothing is wrong, clients that come back after their waits pass at once.
+func (k *key) keepsWait(a *Answer) {
 	over := k.when(a) + a.Decision.RetryAfter
-	i := slices.IndexFunc(k.admitted, func(b *Answer) bool {
-		at := k.when(b)
-		return b.Decision.Quota == k.Limit.Events && b.Cost >= a.Cost && b.Began > a.Ended && at < over-time.Millisecond && !k.adjusts(0, at)
-	})
-	if i < 0 {
-		return nil
-	}
-	return k.admitted[i]
-}
-
-// refusedAgain returns who was refused after the wait of a refusal, though nobody has come since. If nothing is wrong, clients that
-// come back after their waits pass at once.
-func (k *key) refusedAgain(a *Answer) *Answer {
-	over := a.Ended + a.Decision.RetryAfter
+	again := a.Ended + a.Decision.RetryAfter
 	if k.Plan.troubled() {
-		over = k.when(a) + a.Decision.RetryAfter + time.Millisecond
+		again = over + time.Millisecond
 	}
-	i := slices.IndexFunc(k.refused, func(b *Answer) bool {
-		return b.Decision.Quota == k.Limit.Events && !b.Decision.Banned && b.Cost <= a.Cost && b.Began > over && !k.came(a.Began, b.Ended)
-	})
-	if i < 0 {
-		return nil
+	for _, b := range k.admitted {
+		at := k.when(b)
+		if b.Decision.Quota == k.Limit.Events && b.Cost >= a.Cost && b.Began > a.Ended && at < over-time.Millisecond && !k.adjusts(0, at) {
+			k.wrong("client %d was refused, and client %d passes before its wait is over", a.Event, b.Event)
+		}
 	}
-	return k.refused[i]
+	for _, b := range k.refused {
+		d := b.Decision
+		if d.Quota == k.Limit.Events && !d.Banned && b.Cost <= a.Cost && b.Began > again && !k.came(a.Began, b.Ended) {
+			k.wrong("client %d was refused, and client %d is refused after its wait, though nobody came", a.Event, b.Event)
+		}
+	}
 }
 
 // came reports whether anything may have been charged between two times.
