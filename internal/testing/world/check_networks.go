@@ -82,7 +82,7 @@ func (h *History) ruled() {
 		v := &h.Verdicts[i]
 		for zone := range h.Plan.Zones {
 			if by, known := h.decides(v, zone); known && !h.heeds(v, zone, by) {
-				h.wrong("client %d in zone %d, key %d does not meet %v: %+v", v.Event, zone, h.Plan.Events[v.Event].Key, by, v)
+				h.wrong("client %d in zone %d, key %d does not meet %v: %+v", v.Number, zone, v.Key, by, v)
 			}
 		}
 	}
@@ -91,8 +91,7 @@ func (h *History) ruled() {
 // decides returns what decides about a request in a zone: what is set for its key, or else for the smallest network around it for
 // which something is.
 func (h *History) decides(v *Verdict, zone int) (by ruling, known bool) {
-	own := h.Plan.Events[v.Event].Key
-	for _, number := range append([]int{own}, h.Plan.around(own)...) {
+	for _, number := range append([]int{v.Key}, h.Plan.around(v.Key)...) {
 		by, known = h.ruling(zone, number, v.Began, v.looked(), func(d *Deed) bool { return h.isKnown(d, v) })
 		if known && by.kind != store.KindNone && number >= 0 {
 			return ruling{}, true
@@ -134,8 +133,7 @@ func (h *History) isKnown(d *Deed, v *Verdict) bool {
 
 // heeds reports whether a zone has done with a request what a ruling says, as far as the verdict tells.
 func (h *History) heeds(v *Verdict, zone int, by ruling) bool {
-	e := &h.Plan.Events[v.Event]
-	if !h.Plan.Zones[zone].Overrides || v.Err != "" || e.Zone >= 0 && e.Zone != zone || e.Sort == exempt {
+	if !h.Plan.Zones[zone].Overrides || v.Err != "" || v.Zone >= 0 && v.Zone != zone || v.Sort == exempt {
 		return true
 	}
 	for _, u := range v.Unasked {
@@ -150,7 +148,7 @@ func (h *History) heeds(v *Verdict, zone int, by ruling) bool {
 	}
 	answers := func(some func(a *Answer) bool) bool {
 		return slices.ContainsFunc(h.Answers, func(a Answer) bool {
-			return a.Event == v.Event && a.Zone == zone && a.Began >= v.Began && some(&a)
+			return a.Event == v.Number && a.Zone == zone && a.Began >= v.Began && some(&a)
 		})
 	}
 	// An instance that decides alone has a share of the limit, also for who leaves while it makes them wait.

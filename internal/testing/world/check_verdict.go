@@ -16,11 +16,11 @@ func (h *History) verdicts() {
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
 		last := h.last(v)
-		if e := &h.Plan.Events[v.Event]; e.Sort == blocked && v.Passes && h.Plan.enforces(e) || e.Sort == exempt && (!v.Passes || len(last) > 0) {
-			h.wrong("client %d is %s, and passes is %v", v.Event, e.Sort, v.Passes)
+		if v.Sort == blocked && v.Passes && h.Plan.enforces(&v.Event) || v.Sort == exempt && (!v.Passes || len(last) > 0) {
+			h.wrong("client %d is %s, and passes is %v", v.Number, v.Sort, v.Passes)
 		}
 		if want, known := h.Plan.passes(v, last); known && want != v.Passes {
-			h.wrong("client %d: passes is %v (%s), should be %v by %+v", v.Event, v.Passes, outcome.Names[v.Outcome], want, last[0])
+			h.wrong("client %d: passes is %v (%s), should be %v by %+v", v.Number, v.Passes, outcome.Names[v.Outcome], want, last[0])
 		}
 	}
 }
@@ -28,7 +28,7 @@ func (h *History) verdicts() {
 // last are the answers to the last question of a request.
 func (h *History) last(v *Verdict) (last []*Answer) {
 	for j := range h.Answers {
-		if a := &h.Answers[j]; a.Event == v.Event && a.Failure != killed {
+		if a := &h.Answers[j]; a.Event == v.Number && a.Failure != killed {
 			if len(last) > 0 && last[0].Began < a.Began {
 				last = nil
 			}
@@ -71,13 +71,12 @@ func (h *History) alone() {
 	used := make(map[where]int64)
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
-		e := &h.Plan.Events[v.Event]
 		for _, p := range v.Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window < time.Hour || z.Limit.Burst != 0 || e.Delta < 0 || z.Judges {
+			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window < time.Hour || z.Limit.Burst != 0 || v.Delta < 0 || z.Judges {
 				continue
 			}
-			at := where{v.Instance, p.Zone, e.Key}
+			at := where{v.Instance, p.Zone, v.Key}
 			most := total(h.Plan.limits(p.Zone))
 			most += 1 + h.Length.Microseconds()*most/z.Limit.Window.Microseconds()
 			if used[at] += p.Cost; used[at] > most {
@@ -96,10 +95,9 @@ func (k *key) spent() {
 	}
 	for i := range k.Verdicts {
 		v := &k.Verdicts[i]
-		e := &k.Plan.Events[v.Event]
-		if a := k.chargedFor(v); a != nil && v.Passes && v.Outcome == outcome.Allowed && e.Kind == Request && e.For == 0 && e.Delta != 0 && a.Cost == e.Cost {
-			if want := e.spends() - e.Cost; a.Delta != want {
-				k.wrong("the response to client %d says %d, and it is charged %d and %d", v.Event, e.spends(), a.Cost, a.Delta)
+		if v.Passes && v.Outcome == outcome.Allowed && v.For == 0 && v.Delta != 0 {
+			if a := k.chargedFor(v); a != nil && a.Cost == v.Cost && a.Delta != v.spends()-v.Cost {
+				k.wrong("the response to client %d says %d, and it is charged %d and %d", v.Number, v.spends(), a.Cost, a.Delta)
 			}
 		}
 	}
@@ -108,7 +106,7 @@ func (k *key) spent() {
 // chargedFor returns the only charge of a request, if it looks like no other one.
 func (k *key) chargedFor(v *Verdict) (only *Answer) {
 	for _, a := range k.admitted {
-		if a.Event != v.Event || a.Decision.Uncharged {
+		if a.Event != v.Number || a.Decision.Uncharged {
 			continue
 		}
 		for _, b := range k.admitted {

@@ -105,13 +105,15 @@ func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 
 // Verdict is what an instance has decided about a request.
 type Verdict struct {
-	Event, Instance int
-	Began, Ended    time.Duration
-	Passes          bool
-	Outcome         outcome.Outcome // if no zone refuses
-	Err             string
-	Parts           []Part // with the store, or the local memory
-	Unasked         []Part // what zones have refused without their store
+	Number int // of the event
+	Event
+	Instance     int // its number
+	Began, Ended time.Duration
+	Passes       bool
+	Outcome      outcome.Outcome // if no zone refuses
+	Err          string
+	Parts        []Part // with the store, or the local memory
+	Unasked      []Part // what zones have refused without their store
 }
 
 // Part is what one zone has decided about a request.
@@ -160,7 +162,7 @@ func (w *world) request(i int, e *Event) {
 		r.Header.Set(sortHeader, e.Sort)
 	}
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
-	o := Verdict{Event: i, Instance: in.number, Began: w.net.now()}
+	o := Verdict{Number: i, Event: *e, Instance: in.number, Began: w.net.now()}
 	g := in.whole.Load()
 	v := g.limiter.Decide(r)
 	o.Ended, o.Passes, o.Outcome = w.net.now(), v.Passes(), v.Outcome
