@@ -17,7 +17,7 @@ func (k *key) aboveLimit() {
 		return
 	}
 	back := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Step && e.After < 0 })
-	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful() || k.Plan.has(unable) || k.Plan.varies(k.zone)) {
+	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful() || k.Plan.has(unable) || k.varies) {
 		return // a window begins at another time, and depends on when something is given back
 	}
 	if (k.hasLost() || k.touched(Reset)) && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) {
@@ -97,7 +97,7 @@ func (k *key) aboveLent() {
 		all := k.mostOf()
 		all += k.comesBack(all)
 		most = func(_, _ time.Duration) int64 { return all }
-	} else if k.anchored() || k.touched(Override, Clear) || k.Plan.varies(k.zone) || slices.ContainsFunc(k.admitted, (*Answer).changed) {
+	} else if k.anchored() || k.touched(Override, Clear) || k.varies || slices.ContainsFunc(k.admitted, (*Answer).changed) {
 		return
 	}
 	byEnd := slices.SortedFunc(slices.Values(k.admitted), func(a, b *Answer) int { return cmp.Compare(a.Ended, b.Ended) })

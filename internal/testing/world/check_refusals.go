@@ -10,7 +10,7 @@ import (
 // tellsWaits checks what refusals tell: a wait, unless there is none after which such a cost fits; nothing passes before it
 // is over, and if nobody comes meanwhile, the cost passes then.
 func (k *key) tellsWaits() {
-	doubt := k.Lend > 0 || k.hasLost() || k.Plan.doubtful() || len(k.deeds) > 0 || k.Plan.varies(k.zone)
+	doubt := k.Lend > 0 || k.hasLost() || k.Plan.doubtful() || len(k.deeds) > 0 || k.varies
 	sure := !doubt && !k.slots() && !k.queues()
 	for _, a := range k.refused {
 		d := a.Decision
@@ -102,7 +102,7 @@ func (k *key) withoutCause() {
 				most += b.Cost
 			}
 		}
-		own := a.Decision.Override == "" && (a.Decision.Quota == k.Limit.Events || k.Plan.varies(k.zone) && !k.isBucket())
+		own := a.Decision.Override == "" && (a.Decision.Quota == k.Limit.Events || k.varies && !k.isBucket())
 		if most+a.Cost <= a.Decision.Quota && (own || slots) && !a.Decision.Banned {
 			k.wrong("client %d was refused without a cause: %d of %d can be used", a.Event, most, a.Decision.Quota)
 		}

@@ -10,7 +10,7 @@ import (
 // all that was adjusted once. What was in doubt may have been charged or not.
 func (k *key) atRest() {
 	slots := k.slots()
-	if k.touched(Reset, Override) || k.isBucket() && k.Plan.varies(k.zone) || k.Lend > 0 && len(k.Killed) > 0 {
+	if k.touched(Reset, Override) || k.isBucket() && k.varies || k.Lend > 0 && len(k.Killed) > 0 {
 		return
 	}
 	if !slots && k.Limit.Window < time.Hour || k.hasLost() {
@@ -37,7 +37,7 @@ func (k *key) atRest() {
 			most += a.Delta
 		}
 	}
-	if smallest := slices.Min(k.Plan.limits(k.zone)); k.Plan.varies(k.zone) && (peak > 2*smallest || late > smallest || k.Lend > 0) {
+	if smallest := slices.Min(k.Plan.limits(k.zone)); k.varies && (peak > 2*smallest || late > smallest || k.Lend > 0) {
 		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much, with what is held
 	}
 	if slots {

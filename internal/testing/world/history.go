@@ -212,10 +212,11 @@ type key struct {
 	refused  []*Answer
 	unknown  []*Answer // which may have been charged
 	late     int64     // costs that came later
+	varies   bool      // the limit is not the same for all requests
 }
 
 func (h *History) keyOf(zone, number int) *key {
-	k := &key{History: h, Zone: h.Plan.Zones[zone], place: place{zone, number}}
+	k := &key{History: h, Zone: h.Plan.Zones[zone], place: place{zone, number}, varies: len(h.Plan.limits(zone)) > 1}
 	for i := range h.Deeds {
 		if d := &h.Deeds[i]; d.Zone == zone && d.Key == number {
 			k.deeds = append(k.deeds, d)

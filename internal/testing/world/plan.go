@@ -82,9 +82,7 @@ func Draw(seed uint64) *Plan {
 		p.Zones = append(p.Zones, z)
 	}
 	length := between(r.Uint64(), time.Second, 4*time.Second)
-	for range 10 + r.IntN(40) {
-		p.Events = append(p.Events, p.event(r, length, requests))
-	}
+	p.add(10+r.IntN(40), r, length, requests)
 	if hot {
 		for i := range p.Events {
 			p.Events[i].Key = 0
@@ -93,9 +91,7 @@ func Draw(seed uint64) *Plan {
 	// What is held and what operators do meet in few worlds.
 	lends := func(z Zone) bool { return z.Lend > 0 && z.Overrides }
 	if r.IntN(3) == 0 || slices.ContainsFunc(p.Zones, lends) {
-		for range 1 + r.IntN(4) {
-			p.Events = append(p.Events, p.event(r, length, operators))
-		}
+		p.add(1+r.IntN(4), r, length, operators)
 	}
 	p.drawTroubles(r, length)
 	if p.Whole && r.IntN(2) == 0 {
@@ -107,18 +103,19 @@ func Draw(seed uint64) *Plan {
 
 // drawTroubles draws troubles of one sort, of all, or none.
 func (p *Plan) drawTroubles(r *rand.Rand, length time.Duration) {
-	var of []sort
-	all := r.IntN(4) == 0
-	one := r.IntN(int(sorts))
-	for s := range sorts {
-		if s.trouble() && (all || int(s) == one) {
-			of = append(of, s)
-		}
+	of := []sort{links, servers, unable, clocks, machines}
+	if r.IntN(4) > 0 {
+		of = []sort{sort(r.IntN(int(sorts)))}
 	}
-	if len(of) > 0 {
-		for range 1 + r.IntN(3) {
-			p.Events = append(p.Events, p.event(r, length, of...))
-		}
+	if of[0].trouble() {
+		p.add(1+r.IntN(3), r, length, of...)
+	}
+}
+
+// add draws some events of some sorts.
+func (p *Plan) add(events int, r *rand.Rand, length time.Duration, of ...sort) {
+	for range events {
+		p.Events = append(p.Events, p.event(r, length, of...))
 	}
 }
 
@@ -238,8 +235,8 @@ func (p *Plan) ownLimits(zone int) []int64 {
 	if paying := p.Zones[zone].Paying; paying > 0 {
 		all = append(all, paying)
 	}
-	for _, e := range p.Events {
-		if e.Kind == Reload && e.Zone == zone && e.Cost > 0 {
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Kind == Reload && e.Zone == zone && e.Cost > 0 {
 			all = append(all, e.Cost)
 		}
 	}
@@ -249,16 +246,13 @@ func (p *Plan) ownLimits(zone int) []int64 {
 // limits returns these, and those that networks have.
 func (p *Plan) limits(zone int) []int64 {
 	all := p.ownLimits(zone)
-	for _, e := range p.Events {
-		if e.Kind == Override && e.Key < 0 && e.Zone == zone && e.Sort == limited && p.Addresses != 0 {
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Kind == Override && e.Key < 0 && e.Zone == zone && e.Sort == limited && p.Addresses != 0 {
 			all = append(all, e.Cost)
 		}
 	}
 	return all
 }
-
-// varies reports whether the limit of a zone is not the same for all requests.
-func (p *Plan) varies(zone int) bool { return len(p.limits(zone)) > 1 }
 
 // rules are what takes precedence over the limit for single keys.
 func (z *Zone) rules() *store.KeyRules {

@@ -24,9 +24,7 @@ func (p *Plan) drawAddresses(r *rand.Rand, length time.Duration, hot bool) {
 		e.Key = -1 - r.IntN(maxNetworks)
 		p.Events = append(p.Events, e)
 	}
-	for range 6 + r.IntN(10) {
-		p.Events = append(p.Events, p.event(r, length+8*time.Second, requests))
-	}
+	p.add(6+r.IntN(10), r, length+8*time.Second, requests)
 	for i := range p.Events {
 		if e := &p.Events[i]; operations[e.Kind].sort == requests && !hot && r.IntN(2) == 0 {
 			e.Key = r.IntN(p.keys())
@@ -63,13 +61,11 @@ func drawHot(seed uint64, r *rand.Rand) *Plan {
 		p.Events = append(p.Events, e)
 	}
 	if z.Overrides {
-		for range 1 + r.IntN(4) {
-			p.Events = append(p.Events, p.event(r, length, operators))
-		}
+		p.add(1+r.IntN(4), r, length, operators)
 	}
 	switch r.IntN(5) {
 	case 0:
-		p.Events = append(p.Events, p.event(r, length, links))
+		p.add(1, r, length, links)
 	case 1:
 		p.drawCut(r, length)
 	case 2, 3:
