@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -175,19 +174,7 @@ const (
 	exempt, blocked, paying = "exempt", "blocked", "paying"
 )
 
-// has is a matcher of requests with a value of a header.
-type has struct{ header, value string }
-
-// MatchWithError implements [caddyhttp.RequestMatcherWithError].
-func (h has) MatchWithError(r *http.Request) (bool, error) {
-	for _, v := range r.Header[h.header] {
-		if v == h.value {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
+// sets match requests with a value of a header.
 func sets(header, value string) caddyhttp.MatcherSets {
-	return caddyhttp.MatcherSets{{has{header, value}}}
+	return caddyhttp.MatcherSets{{caddyhttp.MatchHeader{header: {value}}}}
 }

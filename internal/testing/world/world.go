@@ -63,8 +63,6 @@ type world struct {
 	pending   sync.WaitGroup
 	t         *testing.T
 
-	began time.Duration // when all instances were there
-
 	mu       sync.Mutex
 	troubles []Event // those that are on
 	conns    []*conn
@@ -126,13 +124,13 @@ const rest = 15 * time.Second
 
 // run has everything happen, and waits until all have their answers and nothing is wrong any more.
 func (w *world) run() {
-	w.began = w.net.now()
-	w.history.began = w.began
+	began := w.net.now()
+	w.history.began = began
 	tell(w.history, &w.history.clocks, reading{})
 	last := time.Duration(0)
 	for i := range w.plan.Events {
 		e := &w.plan.Events[i]
-		time.Sleep(w.began + e.At - w.net.now())
+		time.Sleep(began + e.At - w.net.now())
 		if ask := operations[e.Kind].ask; ask != nil {
 			w.pending.Go(func() { ask(w, i, e) })
 		} else {
@@ -144,7 +142,7 @@ func (w *world) run() {
 		}
 	}
 	w.pending.Wait()
-	time.Sleep(max(0, w.began+last-w.net.now()) + rest)
+	time.Sleep(max(0, began+last-w.net.now()) + rest)
 }
 
 // last asks each instance once more, closes all, and asks a new one what is left of each key.
