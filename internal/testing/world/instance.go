@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,14 +22,18 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// instance is a Caddy.
+// instance is a Caddy. It is the store that it has, for all who use that, and notes what they ask and are told.
 type instance struct {
+	*redisstore.Store
+	w      *world
 	number int
-	store  *seam
 	watch  *watch
 	whole  atomic.Pointer[whole] // nil if there is only a store
 	limits map[int]int64         // of zones, by the last config; the others have those of the plan
 	over   atomic.Bool
+
+	mu     sync.Mutex
+	leases map[string]string // names in this world, by those of production, which count on from one world to the next
 }
 
 // killed is the failure of calls whose instance is no more.
@@ -41,13 +46,12 @@ func (in *instance) dead() bool { return in.over.Load() }
 func (w *world) open(i int) *instance {
 	rate := 1 + (float64(w.net.draw("rate", uint64(i))%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
 	clock := &watch{net: w.net, began: time.Now(), rate: rate, taken: make(map[time.Duration]bool)}
-	in := &instance{number: i, watch: clock, limits: make(map[int]int64)}
+	in := &instance{w: w, number: i, watch: clock, limits: make(map[int]int64), leases: make(map[string]string)}
 	o := w.plan.Layout.options()
 	o.Timeout, o.PoolSize, o.Instance = storeTimeout, 20, fmt.Sprintf("i%d", i)
 	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, in, address) }
-	s := must(redisstore.New(o))
+	in.Store = must(redisstore.New(o))
 	time.Sleep(time.Microsecond) // until what it does in the background has begun, before anybody comes
-	in.store = &seam{Store: s, w: w, instance: in, leases: make(map[string]string)}
 	if w.plan.Whole {
 		in.whole.Store(w.load(in))
 	}
@@ -58,7 +62,7 @@ func (w *world) open(i int) *instance {
 func (in *instance) close(t *testing.T) {
 	if g := in.whole.Load(); g != nil {
 		g.release(t) // which closes the store
-	} else if err := in.store.Close(); err != nil {
+	} else if err := in.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -69,14 +73,13 @@ type whole struct {
 	limiter      *limiter.Limiter
 }
 
-// backend opens the store of an instance.
-type backend struct {
-	id    string
-	store *seam
+// Identity implements [store.Backend].
+func (in *instance) Identity() (string, error) {
+	return fmt.Sprintf("world %d, instance %d", ran.Load(), in.number), nil
 }
 
-func (b *backend) Identity() (string, error)  { return b.id, nil }
-func (b *backend) Open() (store.Store, error) { return b.store, nil }
+// Open implements [store.Backend].
+func (in *instance) Open() (store.Store, error) { return in, nil }
 
 func must[T any](made T, err error) T {
 	if err != nil {
@@ -88,7 +91,7 @@ func must[T any](made T, err error) T {
 // load makes a generation of an instance's config. It lives until release.
 func (w *world) load(in *instance) *whole {
 	g := new(whole)
-	g.store = must(pool.AcquireOn(in.watch, &backend{fmt.Sprintf("world %d, instance %d", ran.Load(), in.number), in.store}))
+	g.store = must(pool.AcquireOn(in.watch, in))
 	g.local = must(pool.Acquire(&pool.Local{StandsFor: g.store.ID}))
 	c := limiter.Config{Store: g.store, Local: g.local, Measure: true, Logger: zap.NewNop(), Clock: in.watch}
 	for i := range w.plan.Zones {

@@ -25,17 +25,17 @@ var (
 	_ = operate(operation{Kind: Override, sort: operators, often: 4, fits: overrides, draw: drawOverride, ask: deed((*world).setRule)})
 	_ = operate(operation{Kind: Clear, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: deed((*world).setRule)})
 	_ = operate(operation{Kind: Unban, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.Unban(context.Background(), w.rules[e.Zone], w.plan.selector(e.Key))
+		return w.instance(e.Instance).Unban(context.Background(), w.rules[e.Zone], w.plan.selector(e.Key))
 	})})
 	_ = operate(operation{Kind: Reset, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
+		return w.instance(e.Instance).Reset(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
 	})})
 	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, draw: drawReload, ask: (*world).reload})
 )
 
 // setRule sets an override, or clears it.
 func (w *world) setRule(e *Event) error {
-	return w.instance(e.Instance).store.SetRule(context.Background(), w.rules[e.Zone], w.plan.selector(e.Key), e.override())
+	return w.instance(e.Instance).SetRule(context.Background(), w.rules[e.Zone], w.plan.selector(e.Key), e.override())
 }
 
 func overrides(p *Plan) bool { return len(p.overridden()) > 0 }
@@ -128,7 +128,7 @@ type Known struct {
 // readNetworks has an instance tell which networks it knows.
 func (w *world) readNetworks(in *instance) {
 	for zone, rule := range w.rules {
-		all := in.store.Networks(rule)
+		all := in.Networks(rule)
 		for number := -maxNetworks; number < 0; number++ {
 			o := all.Override(w.plan.selector(number).Network)
 			w.history.Networks = append(w.history.Networks, Known{in.number, zone, number, o.Kind, o.Limit.Events})

@@ -55,17 +55,17 @@ func (w *world) take(i int, e *Event) {
 	var d [1]algorithms.Decision
 	ctx := context.WithValue(context.Background(), client(0), who)
 	asked := time.Now()
-	err := in.store.Take(ctx, []store.Check{c}, d[:])
+	err := in.Take(ctx, []store.Check{c}, d[:])
 	if wait := d[0].RetryAfter; e.Returns && err == nil && !d[0].Allowed && wait <= 10*time.Second {
 		w.wait(wait+time.Duration(1+i)*time.Microsecond, who) // others were told the same
 		if c.LeaseID != "" {
 			c.LeaseID = store.NewLeaseID() // perhaps Redis has charged the first one, and it is yet to be given back
 		}
-		err = in.store.Take(ctx, []store.Check{c}, d[:])
+		err = in.Take(ctx, []store.Check{c}, d[:])
 	}
 	if e.Delta != 0 && err == nil && d[0].Allowed && !d[0].Exempt {
 		w.wait(e.After, who)
-		in.store.Adjust(store.Adjustment{
+		in.Adjust(store.Adjustment{
 			Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Override: d[0].Override, Delta: e.Delta, Known: time.Since(asked),
 		})
 	}

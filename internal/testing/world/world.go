@@ -151,7 +151,7 @@ func (w *world) last(t *testing.T) {
 		for z, r := range w.rules {
 			var d [1]algorithms.Decision
 			c := store.Check{Rule: r, Key: fmt.Sprintf("rest%d", i), Cost: 1, LeaseID: fmt.Sprintf("rest%d.%d", i, z)}
-			err := in.store.Take(context.Background(), []store.Check{c}, d[:])
+			err := in.Take(context.Background(), []store.Check{c}, d[:])
 			if err != nil || !d[0].Allowed {
 				w.history.wrong("instance %d does not come to rest: zone %d answers %v, %v", i, z, d[0].Allowed, err)
 			}
@@ -164,12 +164,11 @@ func (w *world) last(t *testing.T) {
 		in.close(t)
 	}
 	fresh := w.open(w.opened + 1)
-	s := fresh.store
 	for z, r := range w.rules {
 		for k := range w.plan.keys() {
 			var d [1]algorithms.Decision
 			c := store.Check{Rule: r, Key: w.plan.keyName(k), Cost: 1, Peek: true}
-			if err := s.Take(context.Background(), []store.Check{c}, d[:]); err != nil {
+			if err := fresh.Take(context.Background(), []store.Check{c}, d[:]); err != nil {
 				w.history.wrong("what is left of zone %d, key %d cannot be asked: %v", z, k, err)
 			}
 			w.history.Left[place{z, k}] = d[0]
