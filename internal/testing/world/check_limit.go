@@ -23,22 +23,6 @@ func (k *key) aboveLimit() {
 	if (k.hasLost() || k.touched(Reset)) && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) {
 		return // what is given back of a charge that is lost comes back of others, at a time that nobody knows
 	}
-	k.above()
-}
-
-// limitOf returns the limit that was in force for a request.
-func (k *key) limitOf(a *Answer) algorithms.Limit {
-	limit := k.Limit
-	switch {
-	case a.Decision.Override != "":
-		limit.Events, limit.Burst = a.Decision.Quota, 0
-	case a.Decision.Quota > 0:
-		limit.Events = a.Decision.Quota
-	}
-	return limit
-}
-
-func (k *key) above() {
 	m := model.New(k.Algorithm)
 	var charged []*Answer // as the model knows it
 	for i, a := range k.admitted {
@@ -52,6 +36,18 @@ func (k *key) above() {
 		}
 		charged = append(charged, a)
 	}
+}
+
+// limitOf returns the limit that was in force for a request.
+func (k *key) limitOf(a *Answer) algorithms.Limit {
+	limit := k.Limit
+	switch {
+	case a.Decision.Override != "":
+		limit.Events, limit.Burst = a.Decision.Quota, 0
+	case a.Decision.Quota > 0:
+		limit.Events = a.Decision.Quota
+	}
+	return limit
 }
 
 // model returns a model that is charged with answers.

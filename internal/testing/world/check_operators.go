@@ -109,7 +109,7 @@ func (k *key) bans() {
 
 // loses reports whether an override or a ban may be lost.
 func (k *key) loses() bool {
-	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(servers, machines, unable)
+	return k.hasLost() || k.Plan.has(servers, machines, unable)
 }
 
 // banWithin is in what time refusals are counted.

@@ -30,9 +30,8 @@ type conn struct {
 	said     uint64        // a number for these
 	vanished bool          // nothing arrives any more, in either direction
 
-	message message       // that has come last; only the network's goroutine uses it
-	sent    time.Duration // when that was sent
-	asked   []byte        // what the host has received and not carried out; only the network's goroutine uses it
+	message message // that has come last; only the network's goroutine uses it
+	asked   []byte  // what the host has received and not carried out; only the network's goroutine uses it
 	serving bool
 	session interface{ Do(args ...string) []byte } // with a server or a Sentinel
 }

@@ -45,8 +45,6 @@ type Command struct {
 	State    State
 	Args     []string
 	Reply    []byte
-	Sent     time.Duration
-	Heard    time.Duration // when the reply arrives, if nothing breaks the connection; 0: it gets lost
 }
 
 // Expired is the name of a command that nobody has sent: a key has expired.

@@ -96,7 +96,7 @@ func (h *host) serve(c *conn) {
 	if !strings.EqualFold(args[0], "hello") { // connections that are made at one instant are ready at one instant
 		h.free = now + service
 	}
-	heard := h.w.replies(c, reply)
-	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.address, c.in.number, state, args, reply, c.sent, heard})
+	h.w.replies(c, reply)
+	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.address, c.in.number, state, args, reply})
 	h.serve(c)
 }

@@ -206,20 +206,20 @@ func (w *world) sends(c *conn, b []byte) {
 	what := bag(b)
 	m := message(w.net.draw("message", uint64(c.in.number), c.role, what, c.to))
 	c.said, c.lastOut = what, even(max(c.lastOut+1, w.net.now()+w.way(c, m, "to")))
-	lost, sent := w.loses(c, m, LoseRequests), w.net.now()
+	lost := w.loses(c, m, LoseRequests)
 	w.net.at(c.lastOut, what+c.sender(), func() {
 		if lost {
 			w.history.note(w.net.now(), fmt.Sprintf("lost: what instance %d sends", c.in.number))
 			c.reset()
 		} else {
-			c.message, c.sent = m, sent
+			c.message = m
 			c.host.receive(c, b)
 		}
 	})
 }
 
-// replies has a reply go back to what has come last. It returns when that arrives; 0: it gets lost.
-func (w *world) replies(c *conn, b []byte) (arrives time.Duration) {
+// replies has a reply go back to what has come last.
+func (w *world) replies(c *conn, b []byte) {
 	c.lastIn = even(max(c.lastIn+1, w.net.now()+service+w.way(c, c.message, "from")))
 	lost := w.loses(c, c.message, LoseReplies)
 	w.net.at(c.lastIn, bag(b)+c.sender(), func() {
@@ -230,8 +230,4 @@ func (w *world) replies(c *conn, b []byte) (arrives time.Duration) {
 			c.arrive(b)
 		}
 	})
-	if lost {
-		return 0
-	}
-	return c.lastIn
 }

@@ -66,7 +66,7 @@ func (w *world) tell(old, next *host, within time.Duration) {
 	w.epoch++
 	epoch := w.epoch
 	for i, s := range w.watchers {
-		w.net.at(w.net.now()+between(w.net.draw("told", uint64(i)), 0, within+time.Millisecond), uint64(i), func() {
+		w.told(i, within, func() {
 			if s.sentinel.Epoch < epoch {
 				s.sentinel.Switch(next.address, epoch)
 			}
@@ -83,8 +83,13 @@ func (w *world) tell(old, next *host, within time.Duration) {
 func (w *world) gossip(within time.Duration) {
 	t := w.table
 	for i, h := range w.servers {
-		w.net.at(w.net.now()+between(w.net.draw("told", uint64(i)), 0, within+time.Millisecond), uint64(i), func() { h.redis.View.Learn(t) })
+		w.told(i, within, func() { h.redis.View.Learn(t) })
 	}
+}
+
+// told has somebody learn of something, sooner or later.
+func (w *world) told(who int, within time.Duration, learn func()) {
+	w.net.at(w.net.now()+between(w.net.draw("told", uint64(who)), 0, within+time.Millisecond), uint64(who), learn)
 }
 
 // The Sentinels.
@@ -146,17 +151,17 @@ func (w *world) move(i int, e *Event) {
 	}
 	// Each step comes when the one before has succeeded, and again if a node does not answer.
 	to.redis.View.Coming[slot] = from.address
-	w.step(w.net.now()+e.For/10, i, from, to, func() {
+	w.step(e.For/10, i, from, to, func() {
 		from.redis.View.Leaving[slot] = to.address
-		w.step(w.net.now()+e.For/10, i, from, to, func() { w.moveKeys(slot, from, to, e.For/2, i) })
+		w.step(e.For/10, i, from, to, func() { w.moveKeys(slot, from, to, e.For/2, i) })
 	})
 }
 
-// step does something at a time at which two nodes answer.
-func (w *world) step(at time.Duration, order int, from, to *host, do func()) {
-	w.net.at(at, uint64(order), func() {
+// step does something after some time, when two nodes answer.
+func (w *world) step(after time.Duration, order int, from, to *host, do func()) {
+	w.net.at(w.net.now()+after, uint64(order), func() {
 		if from.away() || to.away() || from.free > w.net.now() || to.free > w.net.now() {
-			w.step(w.net.now()+10*time.Millisecond, order, from, to, do)
+			w.step(10*time.Millisecond, order, from, to, do)
 			return
 		}
 		do()
@@ -169,14 +174,14 @@ func (w *world) moveKeys(slot uint16, from, to *host, within time.Duration, orde
 	if len(keys) > 0 {
 		from.redis.Give(keys[0], to.redis)
 		w.moved = w.net.now()
-		w.step(w.net.now()+within/4, order, from, to, func() { w.moveKeys(slot, from, to, within, order) })
+		w.step(within/4, order, from, to, func() { w.moveKeys(slot, from, to, within, order) })
 		return
 	}
 	w.table = w.table.Moved(slot, to.address)
 	delete(to.redis.View.Coming, slot)
 	to.redis.View.Learn(w.table)
 	table := w.table
-	w.step(w.net.now()+within/10, order, from, to, func() {
+	w.step(within/10, order, from, to, func() {
 		delete(from.redis.View.Leaving, slot)
 		from.redis.View.Learn(table)
 	})
