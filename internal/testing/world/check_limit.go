@@ -81,9 +81,10 @@ func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 	return m.Admit(k.limitOf(a), a.Decision.At, a.Cost, a.name())
 }
 
-// aboveLent checks that all instances together have admitted no more in any time than one limiter would: of limits that are easy to
-// add up and, in all, of those of which next to nothing comes back while a world lasts. When an instance has decided is only known
-// to be between when a client came and when it had its answer. Late costs are another matter: other instances do not know of them.
+// aboveLent checks that all instances together have admitted no more in any time than one limiter would: of limits that
+// are easy to add up and, in all, of those of which next to nothing comes back while a world lasts. When an instance
+// has decided is only known to be between when a client came and when it had its answer. Late costs are another matter:
+// other instances do not know of them.
 func (k *key) aboveLent() {
 	if k.Lend == 0 || k.late > 0 || k.hasLost() || k.touched(Reset) {
 		return

@@ -21,8 +21,8 @@ func (r ruling) String() string {
 	return fmt.Sprintf("%v, %d, until %v", r.kind, r.limit, r.ends)
 }
 
-// ruling returns what operators have set for a key or a network of a zone, as it holds from one time to another. It reports whether
-// that is known: each of them is done, before the next one began, and who decides knows of it.
+// ruling returns what operators have set for a key or a network of a zone, as it holds from one time to another. It
+// reports whether that is known: each of them is done, before the next one began, and who decides knows of it.
 func (h *History) ruling(zone, number int, from, to time.Duration, knows func(d *Deed) bool) (r ruling, known bool) {
 	var last *Deed
 	sure := true
@@ -53,8 +53,8 @@ func (h *History) ruling(zone, number int, from, to time.Duration, knows func(d 
 	return r, to < r.ends
 }
 
-// networks checks what the instances know of networks in the end: what was set last, unless Redis may have lost it. What
-// an instance knows without a cause is wrong in any case.
+// networks checks what the instances know of networks in the end: what was set last, unless Redis may have lost it.
+// What an instance knows without a cause is wrong in any case.
 func (h *History) networks() {
 	for i := range h.Networks {
 		known := &h.Networks[i]
@@ -88,8 +88,8 @@ func (h *History) ruled() {
 	}
 }
 
-// decides returns what decides about a request in a zone: what is set for its key, or else for the smallest network around it for
-// which something is.
+// decides returns what decides about a request in a zone: what is set for the smallest network around its key for which
+// something is, unless something is set for the key itself, which is for its store.
 func (h *History) decides(v *Verdict, zone int) (by ruling, known bool) {
 	for _, number := range append([]int{v.Key}, h.Plan.around(v.Key)...) {
 		by, known = h.ruling(zone, number, v.Began, v.looked(), func(d *Deed) bool { return h.isKnown(d, v) })

@@ -42,7 +42,8 @@ func (k *key) holds() {
 		}
 		was := a.Decision
 		kept := map[store.Kind]bool{
-			store.KindNone: true, store.KindExempt: was.Exempt, store.KindBanned: was.Banned && !was.Allowed, store.KindLimit: was.Override != "",
+			store.KindNone: true, store.KindExempt: was.Exempt, store.KindBanned: was.Banned && !was.Allowed,
+			store.KindLimit: was.Override != "",
 		}
 		by, known := k.ruling(k.zone, k.key, a.Began, a.Ended, func(d *Deed) bool { return a.Began > d.Ended+k.Lend })
 		if known && !kept[by.kind] {

@@ -44,8 +44,9 @@ func (k *key) longestWait() time.Duration {
 	return 2*k.Limit.Window + time.Millisecond
 }
 
-// keepsWait checks that nobody was admitted before the wait of a refusal was over, if nothing was given back, and nobody was
-// refused after it, if nobody has come since. If nothing is wrong, clients that come back after their waits pass at once.
+// keepsWait checks that nobody was admitted before the wait of a refusal was over, if nothing was given back, and
+// nobody was refused after it, if nobody has come since. If nothing is wrong, clients that come back after their waits
+// pass at once.
 func (k *key) keepsWait(a *Answer) {
 	over := k.when(a) + a.Decision.RetryAfter
 	again := a.Ended + a.Decision.RetryAfter

@@ -82,7 +82,8 @@ func (a *Answer) name() string { return fmt.Sprint(a.Event, " ", a.Began) }
 // place is a key of a zone.
 type place struct{ zone, key int }
 
-// Loss says that Redis may have lost what it had charged between two times: what decides after Since may not know of it.
+// Loss says that Redis may have lost what it had charged between two times: what decides after Since may not know of
+// it.
 type Loss struct{ From, To, Since time.Duration }
 
 // reading is the offset of a clock from a time on.
@@ -261,7 +262,8 @@ func (h *History) when(a *Answer) time.Duration {
 	return told
 }
 
-// hasLost reports whether Redis may have lost anything that was charged, or counts it otherwise because its clock has stepped.
+// hasLost reports whether Redis may have lost anything that was charged, or counts it otherwise because its clock has
+// stepped.
 func (h *History) hasLost() bool { return len(h.Losses) > 0 }
 
 // lostFor reports whether a decision may not know of a charge: Redis has lost it, or an operator has reset the key.

@@ -173,21 +173,19 @@ var marbles = func() (all [256]uint64) {
 // it too. So nothing of it changes if something is taken from the plan, unless it is sent at another time.
 type message uint64
 
-// fate draws a number of what a message meets.
-func (w *world) fate(m message, about string) uint64 {
-	return dice(fnvOffset).number(w.plan.Seed).number(uint64(m)).text(about).roll()
-}
+// fate is a number for what a message meets.
+func (m message) fate(about string) uint64 { return dice(m).text(about).roll() }
 
 // way is how long a message takes, or its reply.
 func (w *world) way(c *conn, m message, direction string) time.Duration {
 	d := 100 * time.Microsecond
 	if !w.plan.Even {
-		d = between(w.fate(m, direction), 20*time.Microsecond, 200*time.Microsecond)
+		d = between(m.fate(direction), 20*time.Microsecond, 200*time.Microsecond)
 	}
 	if late := w.meets(Delay, c.in.number); late != nil && late.Surely {
 		d += 3 * timeout / 2
 	} else if late != nil {
-		d += between(w.fate(m, "late "+direction), 0, cmp.Or(late.After, 2*timeout))
+		d += between(m.fate("late "+direction), 0, cmp.Or(late.After, 2*timeout))
 	}
 	return d
 }
@@ -195,7 +193,7 @@ func (w *world) way(c *conn, m message, direction string) time.Duration {
 // loses reports whether a message gets lost, or its reply.
 func (w *world) loses(c *conn, m message, kind Kind) bool {
 	e := w.meets(kind, c.in.number)
-	return e != nil && (e.Surely || w.fate(m, string(kind))%2 == 0)
+	return e != nil && (e.Surely || m.fate(string(kind))%2 == 0)
 }
 
 // sends has bytes go from an instance to its host. The connection is locked.

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Promote has the spare server take the place of the master after some time, as Sentinels or the nodes of a Cluster decide it. It lacks
-// what the master has written in that time. Surely: the master is gone, and comes back as a replica after For. Otherwise it goes
-// on as a master for For, with the instances that do not know better: a split brain.
+// Promote has the spare server take the place of the master after some time, as Sentinels or the nodes of a Cluster
+// decide it. It lacks what the master has written in that time. Surely: the master is gone, and comes back as a replica
+// after For. Otherwise it goes on as a master for For, with the instances that do not know better: a split brain.
 const Promote Kind = "Promote"
 
 var _ = operate(operation{

@@ -70,8 +70,9 @@ func (w *world) save() saved {
 	return s
 }
 
-// restore has a server have what was saved. What the master has charged since then is lost for who decides from now on; and all, if a key
-// has come to another node meanwhile, with all that it had. The loss ends when nobody decides any more without what was restored.
+// restore has a server have what was saved. What the master has charged since then is lost for who decides from now on;
+// and all, if a key has come to another node meanwhile, with all that it had. The loss ends when nobody decides any
+// more without what was restored.
 func (w *world) restore(h *host, s saved) (ends func()) {
 	h.redis.Copy(s.redis)
 	l := Loss{From: s.at, Since: w.net.now()}

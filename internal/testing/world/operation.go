@@ -11,8 +11,8 @@ import (
 // Kind is what an event is: the name of an operation.
 type Kind string
 
-// operation is a kind of what happens in a world. A new ability of the product joins with a file that has its operations, each made by
-// [operate], and with what must hold then, which joins the [promises].
+// operation is a kind of what happens in a world. A new ability of the product joins with a file that has its
+// operations, each made by [operate], and with what must hold then, which joins the [promises].
 type operation struct {
 	Kind
 	sort sort

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// drawAddresses has the keys of a world with whole instances be addresses, about which networks decide that operators ban, exempt
-// and limit. Some requests come after all instances have learned of it.
+// drawAddresses has the keys of a world with whole instances be addresses, about which networks decide that operators
+// ban, exempt and limit. Some requests come after all instances have learned of it.
 func (p *Plan) drawAddresses(r *rand.Rand, length time.Duration, hot bool) {
 	p.Addresses = []int{4, 4, 6}[r.IntN(3)]
 	p.Zones[r.IntN(len(p.Zones))].Overrides = true
@@ -32,10 +32,10 @@ func (p *Plan) drawAddresses(r *rand.Rand, length time.Duration, hot bool) {
 	}
 }
 
-// drawHot returns a plan in which a key comes so often, and to several instances, that units of it are charged ahead. In half of them
-// a hold is so short that units are charged ahead again and again, and the limit is used up again and again; in the others it lasts
-// longer than a change takes to be known. Meanwhile operators change the rules of the key, Redis is late, or the first instance
-// cannot reach it.
+// drawHot returns a plan in which a key comes so often, and to several instances, that units of it are charged ahead.
+// In half of them a hold is so short that units are charged ahead again and again, and the limit is used up again and
+// again; in the others it lasts longer than a change takes to be known. Meanwhile operators change the rules of the
+// key, Redis is late, or the first instance cannot reach it.
 func drawHot(seed uint64, r *rand.Rand) *Plan {
 	z := Zone{Overrides: r.IntN(2) == 0, Lend: []time.Duration{algorithms.MaxHold, algorithms.MaxHold, time.Second}[r.IntN(3)]}
 	z.Algorithm = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"}[r.IntN(5)]
@@ -96,13 +96,15 @@ func (p *Plan) drawCut(r *rand.Rand, length time.Duration) {
 
 // Keys have names such as k0, or are addresses: then networks around them can decide about requests of whole instances.
 
-// addresses are those of clients. The first one is in both networks, the next two in the larger one, and the last one in none.
+// addresses are those of clients. The first one is in both networks, the next two in the larger one, and the last one
+// in none.
 var addresses = map[int][]string{
 	4: {"203.0.113.1", "203.0.113.77", "203.0.113.200", "198.51.100.9"},
 	6: {"2001:db8:7::1", "2001:db8:7:77::1", "2001:db8:7:c8::1", "2001:db8:8::1"},
 }
 
-// networks are those with overrides. The first one is in the second. Those of worlds in which keys are no addresses are around none.
+// networks are those with overrides. The first one is in the second. Those of worlds in which keys are no addresses are
+// around none.
 var networks = map[int][maxNetworks]netip.Prefix{
 	0: {netip.MustParsePrefix("203.0.0.0/9"), netip.MustParsePrefix("203.0.0.0/8")},
 	4: {netip.MustParsePrefix("203.0.113.0/30"), netip.MustParsePrefix("203.0.113.0/24")},
@@ -150,7 +152,8 @@ func (p *Plan) prefix(number int) netip.Prefix {
 // tag is the name of a key, as it is in the keys of Redis.
 func (p *Plan) tag(number int) string { return store.Escape(p.keyName(number)) }
 
-// selector says whose override is meant by the key of an event: that of a key or, below 0, that of a network, from -1 on.
+// selector says whose override is meant by the key of an event: that of a key or, below 0, that of a network, from -1
+// on.
 func (p *Plan) selector(number int) store.Selector {
 	switch {
 	case number < 0:

@@ -45,8 +45,8 @@ func (p *twins) same(t *testing.T, args ...string) string {
 	return got
 }
 
-// TestRealClusterAnswersTheSame has a real Cluster and a simulated one carry out commands before, while and after a slot moves. The
-// replies are the same byte for byte.
+// TestRealClusterAnswersTheSame has a real Cluster and a simulated one carry out commands before, while and after a
+// slot moves. The replies are the same byte for byte.
 func TestRealClusterAnswersTheSame(t *testing.T) {
 	c := redistest.StartCluster(t, masters, 0)
 	table, first := new(simredis.Table), 0
