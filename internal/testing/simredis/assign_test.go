@@ -5,7 +5,7 @@ import "testing"
 // TestAssign: variables get what Lua in Redis gives them.
 func TestAssign(t *testing.T) {
 	t.Parallel()
-	s := New(func() int64 { return 0 })
+	s := &Session{Server: New(func() int64 { return 0 })}
 	for code, want := range map[string]string{
 		"local a, b = 1, 2; a, b = b, a; return {a, b}":                                  "*2\r\n:2\r\n:1\r\n",
 		"local a, b, c = 5, true, false; a = a and not b and not c; return tostring(a)":  "$5\r\nfalse\r\n",

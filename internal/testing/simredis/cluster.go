@@ -38,13 +38,12 @@ type Session struct {
 
 // Do carries out a command, and returns the reply as it goes over the wire.
 func (s *Session) Do(args ...string) []byte {
-	asking := s.asking
-	s.asking = false
+	s.asked, s.asking = s.asking, false
 	if s.View != nil && len(args) == 1 && strings.EqualFold(args[0], "ASKING") {
 		s.asking = true
 		return appendReply(nil, status("OK"))
 	}
-	return appendReply(nil, s.reply(args, asking))
+	return appendReply(nil, s.reply(args))
 }
 
 // keys returns those that a command names.
@@ -61,7 +60,7 @@ func keysOf(name string, args []string) []string {
 }
 
 // elsewhere is what a node of a Cluster answers that does not carry out a command with some keys; empty: it does.
-func (s *Server) elsewhere(keys []string, asking bool) failed {
+func (s *Server) elsewhere(keys []string) failed {
 	v := s.View
 	if v == nil || len(keys) == 0 {
 		return ""
@@ -86,9 +85,9 @@ func (s *Server) elsewhere(keys []string, asking bool) failed {
 		return "TRYAGAIN Multiple keys request during rehashing of slot"
 	case owner == v.Own && leaving && missing > 0:
 		return failed(fmt.Sprintf("ASK %d %s", slot, to))
-	case owner != v.Own && coming && asking && len(keys) > 1 && missing > 0:
+	case owner != v.Own && coming && s.asked && len(keys) > 1 && missing > 0:
 		return "TRYAGAIN Multiple keys request during rehashing of slot"
-	case owner != v.Own && coming && asking, owner == v.Own:
+	case owner != v.Own && coming && s.asked, owner == v.Own:
 		return ""
 	}
 	return failed(fmt.Sprintf("MOVED %d %s", slot, owner))

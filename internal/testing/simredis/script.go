@@ -214,7 +214,7 @@ func (i *interpreter) carryOut() (reply any, err failed) {
 	s.running.dirty = s.running.dirty || c.write
 	keys := keysOf(name, args)
 	s.touches(keys)
-	if r := s.elsewhere(keys, s.asked); r != "" {
+	if r := s.elsewhere(keys); r != "" {
 		return nil, inScript(r)
 	}
 	if c.write && name != "DEL" {

@@ -72,21 +72,16 @@ type (
 	failed string // an error, without the dash
 )
 
-// Do carries out a command, and returns the reply as it goes over the wire.
-func (s *Server) Do(args ...string) []byte {
-	return appendReply(nil, s.reply(args, false))
-}
-
-// Call carries out a command, and returns the reply as a client has it.
+// Call carries out a command, and returns the reply as a client has it. [Session.Do] returns it as it goes over the wire.
 func (s *Server) Call(args ...string) (any, error) {
-	reply := s.reply(args, false)
+	reply := s.reply(args)
 	if err, is := reply.(failed); is {
 		return nil, errors.New(string(err))
 	}
 	return reply, nil
 }
 
-func (s *Server) reply(args []string, asking bool) any {
+func (s *Server) reply(args []string) any {
 	name := strings.ToUpper(args[0])
 	c, known := commands[name]
 	if !known {
@@ -95,10 +90,9 @@ func (s *Server) reply(args []string, asking bool) any {
 	if s.Forbidden[name] {
 		return failed("NOPERM this user has no permissions to run the '" + strings.ToLower(name) + "' command")
 	}
-	if r := s.elsewhere(keysOf(name, args), asking); r != "" {
+	if r := s.elsewhere(keysOf(name, args)); r != "" {
 		return r
 	}
-	s.asked = asking
 	if r := s.refusesWrite(&c, false, s.Full); r != "" {
 		return r
 	}

@@ -161,13 +161,13 @@ func TestRealReplicaAnswersTheSame(t *testing.T) {
 	server.Configure("replica-serve-stale-data", "no")
 	sim := simredis.New(func() int64 { return 0 })
 	sim.Refuses, sim.Readonly = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", true
-	p := &twins{connect(t, server.Addr()), sim}
+	p := &twins{connect(t, server.Addr()), &simredis.Session{Server: sim}}
 	p.real.do("replicaof", "127.0.0.1", "1")
 	p.same(t, "eval", "return 1", "0")
 	p.same(t, "eval", "return redis.call('GET', KEYS[1])", "1", "k")
 	p.same(t, "get", "k")
 	p.same(t, "del", "k")
-	if now := p.real.do("time"); now[0] != '*' || sim.Do("time")[0] != '*' {
+	if now := p.real.do("time"); now[0] != '*' || p.sim.Do("time")[0] != '*' {
 		t.Errorf("time: %q", now)
 	}
 }
