@@ -163,8 +163,7 @@ func (w *world) kill(_ int, e *Event) {
 	w.history.Killed[old.number] = w.net.now()
 	w.breakAll(func(c *conn) bool { return c.in == old })
 	w.killed = append(w.killed, old)
-	w.opened++
-	number := w.opened
+	number := w.plan.Instances + len(w.killed)
 	go func() {
 		defer w.pending.Done()
 		time.Sleep(e.For)

@@ -67,7 +67,6 @@ type world struct {
 	troubles []Event // those that are on
 	conns    []*conn
 	killed   []*instance
-	opened   int // the number of the last instance
 }
 
 // Alone has worlds run in this process as they need it for one history: on one processor, and garbage is collected
@@ -102,7 +101,7 @@ func Run(t *testing.T, p *Plan) *History {
 	align()
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, p.Seed) // until this world is over
-		w := &world{plan: p, history: h, net: newNetwork(p.Seed), t: t, opened: p.Instances}
+		w := &world{plan: p, history: h, net: newNetwork(p.Seed), t: t}
 		w.build()
 		w.rules = rules
 		for i := range p.Instances {
@@ -163,7 +162,7 @@ func (w *world) last(t *testing.T) {
 	for _, in := range slices.Concat(w.instances, w.killed) {
 		in.close(t)
 	}
-	fresh := w.open(w.opened + 1)
+	fresh := w.open(w.plan.Instances + len(w.killed) + 1)
 	for z, r := range w.rules {
 		for k := range w.plan.keys() {
 			var d [1]algorithms.Decision
