@@ -41,10 +41,7 @@ func (k *key) aboveLimit() {
 // limitOf returns the limit that was in force for a request.
 func (k *key) limitOf(a *Answer) algorithms.Limit {
 	limit := k.Limit
-	switch {
-	case a.Decision.Override != "":
-		limit.Events, limit.Burst = a.Decision.Quota, 0
-	case a.Decision.Quota > 0:
+	if a.Decision.Quota > 0 {
 		limit.Events = a.Decision.Quota
 	}
 	return limit
@@ -120,7 +117,7 @@ func (k *key) mostBetween(from, to time.Duration) int64 {
 	first, last, window := epoch+from.Microseconds(), epoch+to.Microseconds(), k.Limit.Window.Microseconds()
 	switch {
 	case k.isBucket():
-		return cmp.Or(k.Limit.Burst, k.Limit.Events) + (last-first+2)*k.Limit.Events/window + 1
+		return k.Limit.Events + (last-first+2)*k.Limit.Events/window + 1
 	case k.Algorithm == "sliding_window_log":
 		return (1 + (last-first+1)/window) * k.Limit.Events
 	}

@@ -73,7 +73,7 @@ func (h *History) alone() {
 		v := &h.Verdicts[i]
 		for _, p := range v.Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window < time.Hour || z.Limit.Burst != 0 || v.Delta < 0 || z.Judges {
+			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window < time.Hour || v.Delta < 0 || z.Judges {
 				continue
 			}
 			at := where{v.Instance, p.Zone, v.Key}

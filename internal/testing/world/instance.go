@@ -133,7 +133,7 @@ func (z *Zone) config(p *Plan) *config.Zone {
 		Key: "{http.request.header." + keyHeader + "}", Overrides: z.Overrides,
 		Limit: config.Limit{
 			Algorithm: z.Algorithm, MaxEvents: &config.Amount{Number: z.Limit.Events}, Window: config.Window{Duration: caddy.Duration(z.Limit.Window)},
-			Burst: config.Amount{Number: z.Limit.Burst}, Refill: z.Limit.Refill, Mode: z.Limit.Mode, Align: z.Limit.Align, Lease: caddy.Duration(z.Limit.Lease),
+			Refill: z.Limit.Refill, Mode: z.Limit.Mode, Align: z.Limit.Align, Lease: caddy.Duration(z.Limit.Lease),
 			MaxWait: new(caddy.Duration(z.MaxWait)),
 		},
 		Cost: &config.Amount{From: "http.request.header." + costHeader},
