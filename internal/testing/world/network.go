@@ -75,28 +75,35 @@ func (n *network) wait(until time.Duration, order uint64) {
 
 func (n *network) close() { close(n.done) }
 
+// next takes what is to be done now, or returns in what time that is. Time moves on after the last that was done, unless both
+// look the same.
+func (n *network) next(last due) (d due, wait time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.due) == 0 {
+		return due{}, time.Hour
+	}
+	now, at := n.now(), n.due[0].at
+	if n.due[0].order != last.order {
+		at = max(at, even(last.at+1))
+	}
+	if at > now {
+		return due{}, at - now
+	}
+	d = n.due.Pop()
+	d.at = now
+	return d, 0
+}
+
 func (n *network) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for last := (due{at: -1}); ; {
-		n.mu.Lock()
-		wait := time.Hour
-		var do func()
-		if len(n.due) > 0 {
-			now, next := n.now(), &n.due[0]
-			at := next.at
-			if next.order != last.order {
-				at = max(at, even(last.at+1))
-			}
-			if wait = at - now; wait <= 0 {
-				last = due{at: now, order: next.order}
-				do = n.due.Pop().do
-			}
-		}
-		n.mu.Unlock()
-		if do != nil {
+		d, wait := n.next(last)
+		if d.do != nil {
+			last = d
 			runtime.Gosched() // begins a new time slice
-			do()
+			d.do()
 			continue
 		}
 		timer.Reset(wait)
