@@ -156,7 +156,7 @@ var suggestions = []string{
 }
 
 // ofClient are names for the address of the client that are common on the web, and wrong or old.
-var ofClient = regexp.MustCompile(`^(http\.(request\.)?)?(remote|client)[._]?(ip|addr|address)$`)
+var ofClient = regexp.MustCompile(`^(http\.(request\.)?)?(remote|client)[._]?(ip|addr|address)(/.*)?$`)
 
 // inNamespace matches names of headers, cookies and query parameters, also in namespaces that are called nearly as Caddy's, and
 // with a default behind them that Caddy does not know, as in {http.request.header.X:none}.
