@@ -290,7 +290,6 @@ func testActions(t *testing.T, w *world) {
 	if s := w.two.state("clients", "max"); s.Ban != nil {
 		t.Errorf("the ban remains: %+v", s)
 	}
-
 }
 
 // testBans: bans and overrides in force are listed, and can be ended there.

@@ -94,7 +94,7 @@ func TestKeyTexts(t *testing.T) {
 		"pre-{http.request.header.A}-post": "pre-x-post",
 		"{http.request.header.A}{http.request.header.B}":  "1:x0:",
 		"{http.request.header.A}|{http.request.header.A}": "1:x|1:x",
-		"{http.vars.client_ip} {http.request.header.C}":   "5:::/64 11:2001:DB8::1", // text is no address because one stands before it
+		"{http.vars.client_ip} {http.request.header.C}":   "5:::/64 11:2001:DB8::1", // text is no address because there is one before it
 	} {
 		if got := expand(t, template, 0, 0, values); got != want {
 			t.Errorf("%q: got %q, want %q", template, got, want)

@@ -38,7 +38,7 @@ func (p *QuotaPolicy) prepareHeaders() {
 	p.tell(p.toldOf(p.Quota, p.Rule.At(0).Params, p.Window.Calendar == 0 && !p.Slots))
 }
 
-// told is what headers tell of a limit: a quota, in which time all of it comes back, and how many events come back in which time.
+// told is a limit as headers describe it: a quota, in which time all of it comes back, and how many events come back in which time.
 type told struct {
 	quota  int64
 	window time.Duration
@@ -59,7 +59,7 @@ func (p *QuotaPolicy) tell(of told) {
 	p.Replenish = strings.TrimSuffix(strings.TrimRight(rate, "0"), ".")
 }
 
-// Told returns the policy that headers tell of for a decision, which may be by the limit of an override.
+// Told returns the policy that headers describe for a decision, which may be by the limit of an override.
 func (p *QuotaPolicy) Told(d *algorithms.Decision) *QuotaPolicy {
 	if d.Override == "" {
 		return p
@@ -69,7 +69,7 @@ func (p *QuotaPolicy) Told(d *algorithms.Decision) *QuotaPolicy {
 	return p.variant(variant{told: of, overridden: true}, func() *store.Rule { return p.Rule })
 }
 
-// toldOf returns what headers tell of a limit of this quota. If its parameters are its own, they say in which time it comes back:
+// toldOf returns a limit of this quota as headers describe it. If its parameters are its own, they say in which time it comes back:
 // those of slots and of calendar windows do not.
 func (p *QuotaPolicy) toldOf(quota int64, params algorithms.Params, own bool) told {
 	of := told{quota, p.Window.Length(), quota, p.Window.Length()}

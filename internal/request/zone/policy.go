@@ -35,7 +35,7 @@ type QuotaPolicy struct {
 	Replenish  string // events per second
 }
 
-// variant is what makes another policy of one: the limit of a network, how many instances count separately, or what headers tell of
+// variant is what makes another policy of one: the limit of a network, how many instances count separately, or what headers describe:
 // the limit of an override.
 type variant struct {
 	limit      algorithms.Limit

@@ -175,7 +175,7 @@ func (k *Key) ask(l algorithms.Limit, now, cost int64) (m memory, passes bool) {
 	return m, passes
 }
 
-// fits reports whether a cost passes at now: if as much is left, and if it need not wait too long in a queue.
+// fits reports whether a cost passes at now: if as much is left, and if it does not have to wait too long in a queue.
 func fits(m memory, l algorithms.Limit, now, cost int64) bool {
 	if b, ok := m.(*bucket); ok && l.Mode == algorithms.ModeQueue && l.MaxWait > 0 && cost > 0 {
 		if !b.idle(l, now+l.MaxWait.Microseconds()) {
