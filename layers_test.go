@@ -101,7 +101,7 @@ var layers = []struct {
 		"internal/lab/walk internal/outcome internal/placeholder internal/pool internal/request/limiter internal/request/respond internal/request/zone " +
 		"memorystore store"}},
 	{"internal/lab/offline", layer{lines: 169, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
-	{"internal/lab/replay/engine", layer{lines: 1596, kB: 52, caddy: true, own: "config internal/adminapi internal/advice internal/clientip " +
+	{"internal/lab/replay/engine", layer{lines: 1598, kB: 52, caddy: true, own: "config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/replay internal/lab/replay/logs internal/lab/trial internal/lab/walk internal/outcome " +
 		"internal/placeholder internal/request/late internal/request/limiter internal/request/zone internal/say internal/stats memorystore"}},
 	{"internal/lab/compare", layer{lines: 272, kB: 9, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/replay " +

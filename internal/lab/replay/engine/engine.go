@@ -19,6 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -165,7 +166,8 @@ func (e *engine) own(z *zone.Zone) (*zone.Zone, error) {
 
 // read reads the logs, and has engines replay all requests. Those of a group share the walk of a request.
 func read(o *replay.Options, groups ...[]*engine) (*merged, error) {
-	m, err := openAll(o)
+	responses := slices.ContainsFunc(groups, func(engines []*engine) bool { return engines[0].needs.responses })
+	m, err := openAll(o, logs.Options{Format: o.Format, LogFormat: o.LogFormat, Requests: !responses})
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,11 @@ import (
 
 // needs is what a config reads of requests and responses.
 type needs struct {
-	uses    []use
-	inner   bool     // error routes have limits
-	looks   []string // the zones whose refusals something outside of zones looks at, by a placeholder
-	maxKeys int      // of the memory store
+	uses      []use
+	inner     bool     // error routes have limits
+	responses bool     // a charge reads their headers
+	looks     []string // the zones whose refusals something outside of zones looks at, by a placeholder
+	maxKeys   int      // of the memory store
 }
 
 // use is a part of requests or responses that is used in a place.
@@ -89,6 +90,7 @@ func (n *needs) member(name string, value any, in use) {
 		}
 		return
 	case "charge":
+		n.responses = true
 		n.charge(fields, in)
 		return
 	case "header", "header_regexp":

@@ -50,7 +50,7 @@ type merged struct {
 }
 
 // openAll opens all logs.
-func openAll(o *replay.Options) (_ *merged, err error) {
+func openAll(o *replay.Options, read logs.Options) (_ *merged, err error) {
 	m := new(merged)
 	for _, name := range o.Logs {
 		s, from := &source{name: name, newest: math.MinInt64 / 2}, o.Input
@@ -62,7 +62,7 @@ func openAll(o *replay.Options) (_ *merged, err error) {
 			from = s.file
 		}
 		if err == nil {
-			s.reader, err = logs.Open(s.name, from, logs.Options{Format: o.Format, LogFormat: o.LogFormat})
+			s.reader, err = logs.Open(s.name, from, read)
 		}
 		if err != nil {
 			m.close()

@@ -24,6 +24,7 @@ var (
 
 // builder makes a record of the values of a line, in any order.
 type builder struct {
+	requests    bool     // headers of responses are left out
 	of          Format   // what the lines until now have
 	met, zeros  [2]int64 // addresses of IPv4 and of IPv6, and those of them that end in zeros
 	nanoseconds bool     // durations that are whole numbers have this unit

@@ -30,7 +30,7 @@ func Formats() string {
 
 // open returns the parser of a format.
 func (f *format) open(o Options) (parser, error) {
-	b := &builder{of: Format{Name: f.name}}
+	b := &builder{of: Format{Name: f.name}, requests: o.Requests}
 	switch {
 	case f.name == "nginx":
 		return newNginx(b, o.LogFormat)

@@ -78,6 +78,9 @@ func (o *objects) column(member string) column {
 
 // fields adds the fields of an object whose members are strings or lists of strings.
 func (o *objects) fields(response bool, v string) {
+	if response && o.requests {
+		return
+	}
 	object(v, func(name, text string) (rest string, ok bool) {
 		v, behind, ok := cutValue(text)
 		name = http.CanonicalHeaderKey(name)

@@ -73,4 +73,7 @@ type Options struct {
 
 	// LogFormat has texts of nginx's log_format, for the format nginx. Lines may have any of them.
 	LogFormat []string
+
+	// Requests says that nobody needs the headers of responses, which take as long as those of requests.
+	Requests bool
 }
