@@ -49,7 +49,7 @@ var layers = []struct {
 	{"redisstore/internal/multislot", layer{lines: 190, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore", layer{lines: 1377, kB: 44, own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer " +
+	{"redisstore", layer{lines: 1378, kB: 44, own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer " +
 		"redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
 		"redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 295, kB: 8}},
@@ -82,7 +82,7 @@ var layers = []struct {
 	{"config", layer{lines: 850, kB: 31, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/request/body", layer{lines: 215, kB: 6, caddy: true}},
-	{"internal/request/zone", layer{lines: 921, kB: 30, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
+	{"internal/request/zone", layer{lines: 929, kB: 30, caddy: true, own: "algorithms config internal/clientip internal/duration internal/outcome " +
 		"internal/placeholder internal/request/body internal/request/key internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 6, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/operate/doctor", layer{lines: 516, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +

@@ -91,7 +91,7 @@ func (n *networks) mark(mark int64) {
 // heartbeat has another look follow: perhaps a replica was asked that a Sentinel took for the master.
 func (n *networks) look() bool {
 	n.beaten = 0 // the next heartbeat shows whether Redis has lost something since
-	began := n.clock()
+	began, before := n.clock(), n.known
 	fresh := began.Sub(n.looked) > networksUnseen
 	if fresh {
 		n.known = 0
@@ -100,11 +100,12 @@ func (n *networks) look() bool {
 	for more := true; more; {
 		var lost, ok bool
 		if more, lost, ok = n.read(changes); !ok {
-			n.known, n.looked = 0, time.Time{} // what was read is in no tree: the next look sees all of it
+			n.known = before // what was read is in no tree: the next look reads it again
 			return false
 		}
 		if lost {
 			fresh, all = true, false
+			n.looked = time.Time{} // so that a look that fails after this begins again
 		}
 	}
 	if fresh {
