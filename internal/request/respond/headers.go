@@ -74,7 +74,7 @@ func (t *record) value(b *binding, field string) string {
 	case field == "RateLimit":
 		return t.rateLimit(b)
 	case field == "X-RateLimit-Replenish-Rate":
-		return b.policy.Replenish
+		return b.policy.ReplenishFor(b.override, b.quota)
 	case field == "X-RateLimit-Reset" && b.policy.Slots: // it is not known when slots come back
 		return ""
 	case field == "X-RateLimit-Retry-After" && b.retryAfter == 0:
@@ -111,7 +111,7 @@ type item struct {
 }
 
 func itemOf(e *limiter.Entry) item {
-	return item{e.Policy.Told(&e.Decision), e.Decision.Remaining, zone.CeilSeconds(e.Waits().Next)}
+	return item{e.Policy, e.Decision.Remaining, zone.CeilSeconds(e.Waits().Next)}
 }
 
 func (m *item) sameZone(o *item) bool { return m.policy.ItemPrefix == o.policy.ItemPrefix }
@@ -156,7 +156,7 @@ func (p *Responder) addPolicies(before string, v *limiter.Verdict) string {
 	text := before
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		if item := e.Policy.Told(&e.Decision).PolicyItem; !e.DryRun && isShown(e.Zone) && !hasPolicy(before, item) {
+		if item := e.Policy.ItemFor(e.Decision.Override, e.Decision.Quota); !e.DryRun && isShown(e.Zone) && !hasPolicy(before, item) {
 			text = appendPolicy(text, item)
 		}
 	}

@@ -42,6 +42,7 @@ type binding struct {
 	outcome      outcome.Outcome
 	dryRun       bool       // whether the zone is a dry run, because no other zone has decided
 	zone         *zone.Zone // nil if nothing was decided
+	override     string     // by which the store has decided
 	quota, reset int64      // reset are whole seconds until all of the quota is back
 	cost         int64
 	retryAfter   int64 // in whole seconds; 0 if the request may pass
@@ -110,7 +111,7 @@ func (b *binding) adopt(e *limiter.Entry, retryAfter int64) {
 	}
 	*b = binding{zone: e.Zone, outcome: e.Outcome, dryRun: e.DryRun, cost: e.Cost, retryAfter: retryAfter}
 	if e.Asked() {
-		b.item, b.quota, b.reset = itemOf(e), d.Quota, zone.CeilSeconds(d.ResetAfter)
+		b.item, b.override, b.quota, b.reset = itemOf(e), d.Override, d.Quota, zone.CeilSeconds(d.ResetAfter)
 	}
 }
 

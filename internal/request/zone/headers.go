@@ -35,7 +35,8 @@ func (p *QuotaPolicy) prepareHeaders() {
 		name = `"` + p.HeaderZone + `"`
 	}
 	p.ItemPrefix = name + paramRemaining
-	p.tell(p.toldOf(p.Quota, p.Rule.At(0).Params, p.Window.Calendar == 0 && !p.Slots))
+	of := p.toldOf(p.Quota, p.Rule.At(0).Params, p.Window.Calendar == 0 && !p.Slots)
+	p.PolicyItem, p.Replenish = p.item(of), p.rate(of)
 }
 
 // told is a limit as headers describe it: a quota, in which time all of it comes back, and how many events come back in which time.
@@ -46,27 +47,43 @@ type told struct {
 	per    time.Duration
 }
 
-// tell formats the item of RateLimit-Policy, and the events per second with up to three decimals, as Spring Cloud Gateway does. Slots
-// have neither a window nor a rate: one comes back whenever a request ends.
-func (p *QuotaPolicy) tell(of told) {
-	p.PolicyItem = strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(of.quota, 10)
+// item returns the item of RateLimit-Policy. That of slots has no window: a slot comes back whenever a request ends.
+func (p *QuotaPolicy) item(of told) string {
+	text := strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(of.quota, 10)
 	if p.Slots {
-		p.PolicyItem += paramUnit
-		return
+		return text + paramUnit
 	}
-	p.PolicyItem += paramWindow + strconv.FormatInt(max(1, CeilSeconds(of.window)), 10)
-	rate := strconv.FormatFloat(float64(of.events)/of.per.Seconds(), 'f', 3, 64)
-	p.Replenish = strings.TrimSuffix(strings.TrimRight(rate, "0"), ".")
+	return text + paramWindow + strconv.FormatInt(max(1, CeilSeconds(of.window)), 10)
 }
 
-// Told returns the policy that headers describe for a decision, which may be by the limit of an override.
-func (p *QuotaPolicy) Told(d *algorithms.Decision) *QuotaPolicy {
-	if d.Override == "" {
-		return p
+// rate returns the events per second with up to three decimals, as Spring Cloud Gateway does. Slots have none.
+func (p *QuotaPolicy) rate(of told) string {
+	if p.Slots {
+		return ""
 	}
-	params, own, _ := store.OverrideParams(d.Override, algorithms.Params{})
-	of := p.toldOf(d.Quota, params, own)
-	return p.variant(variant{told: of, overridden: true}, func() *store.Rule { return p.Rule })
+	text := strconv.FormatFloat(float64(of.events)/of.per.Seconds(), 'f', 3, 64)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// ItemFor returns the item of RateLimit-Policy for a decision by an override, or by the limit itself if that is empty.
+func (p *QuotaPolicy) ItemFor(override string, quota int64) string {
+	if override == "" {
+		return p.PolicyItem
+	}
+	return p.item(p.overridden(override, quota))
+}
+
+// ReplenishFor returns the events per second for a decision by an override, or by the limit itself if that is empty.
+func (p *QuotaPolicy) ReplenishFor(override string, quota int64) string {
+	if override == "" {
+		return p.Replenish
+	}
+	return p.rate(p.overridden(override, quota))
+}
+
+func (p *QuotaPolicy) overridden(override string, quota int64) told {
+	params, own, _ := store.OverrideParams(override, algorithms.Params{})
+	return p.toldOf(quota, params, own)
 }
 
 // toldOf returns a limit of this quota as headers describe it. If its parameters are its own, they say in which time it comes back:

@@ -35,13 +35,10 @@ type QuotaPolicy struct {
 	Replenish  string // events per second
 }
 
-// variant is what makes another policy of one: the limit of a network, how many instances count separately, or what headers describe:
-// the limit of an override.
+// variant is what makes another policy of one: the limit of a network, or how many instances count separately.
 type variant struct {
-	limit      algorithms.Limit
-	instances  int
-	told       told
-	overridden bool
+	limit     algorithms.Limit
+	instances int
 }
 
 // maxVariants bounds the variants that are kept of one policy.
@@ -75,9 +72,6 @@ func (p *QuotaPolicy) variant(of variant, rule func() *store.Rule) (made *QuotaP
 	if r := rule(); r != nil {
 		made = newPolicy(p.Plan, r)
 		made.Queues = p.Queues
-		if of.overridden {
-			made.tell(of.told)
-		}
 	}
 	more := map[variant]*QuotaPolicy{of: made}
 	if known != nil && len(*known) < maxVariants {
