@@ -83,7 +83,7 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 		one.Cost, one.Lease, one.Independent = c.Cost, c.LeaseID, c.Independent
 		if a.Failure == "" {
 			one.Decision = decisions[i]
-			one.Charged = one.Decision.Allowed && !one.Decision.Exempt && (passes || c.Independent)
+			one.Charged = one.Decision.Allowed && !one.Decision.Exempt && (passes || c.Independent && !one.Decision.Uncharged)
 		}
 		tell(h, &h.Answers, one)
 	}
