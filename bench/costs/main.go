@@ -1,4 +1,4 @@
-// Command costs measures what the directive costs beside the requests it decides: a start, a reload, requests
+// Command costs measures costs of the directive apart from the requests that it decides: a start, a reload, requests
 // that wait for their turn, and keys in memory, each beside the same Caddy without it.
 package main
 
